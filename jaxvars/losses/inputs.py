@@ -3,7 +3,8 @@
 Rules this file keeps:
 - an axis of size 1 at the end may be missing from one of two arrays, as in Keras; beyond that
   shapes must agree, for what merely broadcasts is nearly always a mistake;
-- 16-bit floats and integers are computed with in float32;
+- 16-bit floats and integers are computed with in float32, and all in float64 where a loss or metric
+  has that dtype;
 - what can be known before a program runs is checked before: shapes and dtypes always, labels
   when they are not tracers.
 """
@@ -23,7 +24,7 @@ import numpy as np
 from jaxvars.display.docstrings import complete
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.dtypes import is_inexact
+from jaxvars.tensors.dtypes import is_inexact, narrowed
 from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -57,9 +58,16 @@ def float_dtype(dtype: Any, what: str) -> Any:
     return kind
 
 
-def wide(x: Array) -> Array:
-    """Return an array in a dtype that one can compute with: float32, or a wider float."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+def wide(x: Array, dtype: Any = jnp.float32) -> Array:
+    """Return an array in a dtype that one can compute with: float32, `dtype`, or a wider float."""
+    least = narrowed(jnp.promote_types(dtype, jnp.float32))
+    return x.astype(jnp.promote_types(x.dtype, least))
+
+
+def wide_if_asked(y_pred: Any, dtype: Any, what: str) -> Any:
+    """Return predictions in the dtype of a loss or metric, if that is wider than float32."""
+    is_asked = narrowed(dtype).itemsize > 4
+    return wide(tensor(y_pred, f"y_pred of {what}"), dtype) if is_asked else y_pred
 
 
 def as_classes(labels: Array) -> Array:

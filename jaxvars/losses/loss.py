@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxvars.display.docstrings import add_example, complete, describe_arguments, describe_formula
 from jaxvars.display.strings import did_you_mean
 from jaxvars.errors import shown
-from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide
+from jaxvars.losses.inputs import divide, expand_weight, float_dtype, tensor, wide, wide_if_asked
 from jaxvars.tracing import context
 from jaxvars.tracing.guards import ask
 from jaxvars.typing import Array, DTypeLike
@@ -48,7 +48,7 @@ class Loss(ABC):
             - "sum": their sum;
             - "none" or None: they are returned as they are.
         dtype: of the result; that of the computation when None, which is float32 or a wider
-            float.
+            float. What is wider than float32 is computed in, too.
 
     Raises:
         ValueError: when the reduction is not one of these.
@@ -106,8 +106,9 @@ class Loss(ABC):
         values = jnp.asarray(self.call(y_true, y_pred))
         weight = self._expand_weight(values.shape, sample_weight)
         counted = self._find_counted(y_true, y_pred)
-        loss = _reduce(values, weight, counted, reduction=self.reduction or "none")
-        return loss if self.dtype is None else loss.astype(float_dtype(self.dtype, "the loss"))
+        dtype = float_dtype(self.dtype, "the loss")
+        loss = _reduce(values, weight, counted, reduction=self.reduction or "none", dtype=dtype)
+        return loss if self.dtype is None else loss.astype(dtype)
 
     def _expand_weight(self, shape: tuple[int, ...], sample_weight: Any) -> Array | None:
         if sample_weight is None:
@@ -132,9 +133,11 @@ class Loss(ABC):
         return cls(**config)
 
 
-@jax.jit(static_argnames="reduction")
-def _reduce(values: Array, weight: Array | None, counted: Array | None, reduction: str) -> Array:
-    values = wide(values)
+@jax.jit(static_argnames=("reduction", "dtype"))
+def _reduce(
+    values: Array, weight: Array | None, counted: Array | None, reduction: str, dtype: Any
+) -> Array:
+    values = wide(values, dtype)
     if weight is not None:
         weight = weight.astype(values.dtype)
         values = values * weight
@@ -174,6 +177,8 @@ class FunctionLoss(Loss, ABC):
     def call(self, y_true: Any, y_pred: Any) -> Array:
         """Return what the function says."""
         options = {name: x for name, x in self.get_config().items() if name not in _DOCS}
+        what = self.name or type(self).__name__
+        y_pred = wide_if_asked(y_pred, float_dtype(self.dtype, what), what)
         return type(self).fn(y_true, y_pred, **options)
 
 

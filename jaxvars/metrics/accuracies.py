@@ -183,6 +183,9 @@ def _in_top_k(labels: Array, y_pred: Array, k: int) -> Array:
 class Accuracy(MeanOfKnown, fn=accuracy, example=("[1, 2, 3, 4], [0, 2, 3, 4]", 0.75)):
     """How often predicted labels are the labels."""
 
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
+        return accuracy(y_true, y_pred)  # both as they are: float64 does not hold all labels
+
 
 @final
 class CategoricalAccuracy(

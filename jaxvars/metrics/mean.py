@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - each sample counts once, or by its weight; what it has beyond its weights is averaged first
-  (summed, in a `Sum`), as Keras does.
+  (summed, in a `Sum`), as Keras does;
+- integers without weights are added as they are, and become floats as part of an average only.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from jaxvars.losses.inputs import (
     reshape_alike,
     tensor,
     wide,
+    wide_if_asked,
 )
 from jaxvars.losses.loss import PlainLoss
 from jaxvars.metrics.metric import KnownMetric, arguments_of, describe_update, unseen
 from jaxvars.metrics.sums import parts_of, sum_to_parts, take_all, total
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tracing import context
 from jaxvars.typing import Array, DTypeLike
@@ -56,16 +59,24 @@ def align_samples(values: Any, sample_weight: Any, what: str) -> tuple[Array, We
     return values.reshape(sizes), weight.reshape(weights), len(weights)
 
 
-@functools.partial(quick_jit, static_argnames=("axes", "mean"))
-def sums(values: Array, weight: Weight, axes: int, mean: bool) -> tuple[Array, Array]:
+@functools.partial(quick_jit, static_argnames=("axes", "mean", "dtype"))
+def sums(
+    values: Array, weight: Weight, axes: int, mean: bool, dtype: DTypeLike
+) -> tuple[Array, Array]:
     """Return the parts of the sum of weighted values, and of that of the weights, or samples."""
-    values = wide(values)
+    if weight is None and not is_inexact(values) and not (mean and values.shape[1:]):
+        return sum_to_parts(values, dtype=jnp.promote_types(dtype, jnp.float32)), _count(values)
+    values = wide(values, dtype)
     if weight is None:
-        count = parts_of(jnp.int32(values.shape[0] if values.ndim else 1))
-        return sum_to_parts(_from(1, values, mean)), count
+        return sum_to_parts(_from(1, values, mean)), _count(values)
     values = _from(axes, values, mean)
     weight = jnp.broadcast_to(weight.astype(values.dtype), values.shape)
     return sum_to_parts(_from(1, values * weight, mean)), sum_to_parts(_from(1, weight, mean))
+
+
+def _count(values: Array) -> Array:
+    """Return the parts of the number of samples."""
+    return parts_of(jnp.int32(values.shape[0] if values.ndim else 1))
 
 
 def _from(axis: int, x: Array, mean: bool) -> Array:
@@ -77,7 +88,7 @@ def _from(axis: int, x: Array, mean: bool) -> Array:
 
 @final
 class Sum(KnownMetric):
-    """The sum of everything given.
+    """The sum of everything given; of integers without weights it is exact up to 2**48.
 
     Formula: `sum(weights * values)`.
 
@@ -96,7 +107,7 @@ class Sum(KnownMetric):
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Add values."""
         given = align_samples(values, sample_weight, self.name)
-        self.total.take(unseen(lambda: sums(*given, mean=False))[0])
+        self.total.take(unseen(lambda: sums(*given, mean=False, dtype=self.dtype))[0])
 
     def result(self) -> Array:
         """Return the sum."""
@@ -118,7 +129,7 @@ class MeanOf(KnownMetric, ABC):
 
     def _take(self, values: Any, sample_weight: Any) -> None:
         given = align_samples(values, sample_weight, self.name)
-        all_, count = unseen(lambda: sums(*given, mean=True))
+        all_, count = unseen(lambda: sums(*given, mean=True, dtype=self.dtype))
         take_all([(self.total, all_), (self.count, count)])
 
     def result(self) -> Array:
@@ -190,7 +201,7 @@ class MeanOfKnown(MeanOfFunction, ABC):
 
     def _values(self, y_true: Any, y_pred: Any) -> Array:
         options = {name: getattr(self, name) for name in self._options}
-        return type(self)._fn(y_true, y_pred, **options)
+        return type(self)._fn(y_true, wide_if_asked(y_pred, self.dtype, self.name), **options)
 
 
 @final
@@ -307,7 +318,8 @@ class RootMeanSquaredError(MeanOfFunction):
     """
 
     def _values(self, y_true: Any, y_pred: Any) -> Array:
-        true, pred = tensor(y_true, "y_true"), tensor(y_pred, "y_pred")
+        pred = wide_if_asked(y_pred, self.dtype, self.name)
+        true, pred = tensor(y_true, "y_true"), tensor(pred, "y_pred")
         check_same_shape(true, pred, self.name)
         return _squares(true, pred)
 

@@ -42,6 +42,7 @@ def parts_of(x: Array, dtype: DTypeLike = jnp.float32) -> Parts:
     x = jnp.asarray(x)
     kind = jnp.promote_types(dtype, jnp.float32)
     if jnp.issubdtype(x.dtype, jnp.integer):
+        x = x if x.dtype.itemsize >= 4 else x.astype(jnp.int32)
         low = x & ((1 << _LOW_BITS) - 1)
         return jnp.stack([(x - low).astype(kind), low.astype(kind)])
     high = x.astype(kind)
@@ -74,13 +75,17 @@ def _join(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, 
     return jnp.where(finite, sum_, rough), jnp.where(finite, lost - (sum_ - rough), 0)
 
 
-def sum_to_parts(x: Array, axes: Sequence[int] | None = None) -> Parts:
+def sum_to_parts(
+    x: Array, axes: Sequence[int] | None = None, dtype: DTypeLike = jnp.float32
+) -> Parts:
     """Return the parts of the sum of an array along some axes, all of them when None.
+
+    Integers become parts of `dtype`, as they are: nothing is rounded before.
 
     >>> sum_to_parts(jnp.array([2.0**24, 1.0, 1.0, 1.0])).tolist()
     [16777220.0, -1.0]
     """
-    kind = x.dtype if is_inexact(x) else jnp.float32
+    kind = x.dtype if is_inexact(x) else dtype
     return _reduce_parts(parts_of(_hide_from_compiler(x), kind), axes)
 
 

@@ -205,6 +205,22 @@ def test_wider_floats_stay_wide(x64):
     close(found, [1e-12], rtol=1e-3, atol=0)
 
 
+def test_a_float64_loss_rounds_nothing_to_float32(x64):
+    x = np.array([[1_700_000_001], [1_700_000_003]], np.int32)
+    assert float(losses.MeanAbsoluteError(dtype="float64")(x, x + 5)) == 5
+    assert float(losses.MeanAbsoluteError()(x, x + 5)) == 0
+    assert float(losses.MeanAbsoluteError(dtype="float64")(x, x.astype("float32"))) == 2
+
+    class First(losses.Loss):
+        def call(self, y_true, y_pred):
+            return y_true
+
+    assert float(First(dtype="float64")(x, x)) == 1_700_000_002
+    labels, logits = np.array([0, 1]), np.eye(2, dtype=np.float32)
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, dtype="float64")
+    close(loss(labels, logits), np.log1p(np.exp(-1)), rtol=1e-15, atol=0)
+
+
 def test_large_logits_overflow_nowhere():
     y_true, big = np.eye(2, dtype=np.float32), jnp.array([[1e4, -1e4], [1e4, -1e4]])
     for loss in (

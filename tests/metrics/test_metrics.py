@@ -434,6 +434,34 @@ def test_wide_numbers_keep_what_float32_drops(x64):
     close(wide.result(), 1 + 1e-12, rtol=1e-15, atol=0)
 
 
+def test_integers_are_added_exactly():
+    sum_, mean = metrics.Sum(), metrics.Mean()
+    for values in ([2**24 + 1], [-(2**24)]):
+        sum_.update_state(np.array([values], np.int32))
+        mean.update_state(np.array(values, np.int32))
+    assert (float(sum_.result()), float(mean.result())) == (1, 0.5)
+    for kind in ("bool", "int8", "uint8", "int16", "uint32"):
+        assert float(metrics.Sum()(np.ones((2, 3), kind))) == 6
+        assert float(metrics.Mean()(np.array([[1, 0], [1, 1]], kind))) == 0.75
+        tally = Tally((2,))
+        tally.add(np.ones(2, kind))
+        assert tally.value.tolist() == [1, 1]
+
+
+def test_a_float64_metric_rounds_nothing_to_float32(x64):
+    x = np.array([1_700_000_001, 1_700_000_003], np.int32)
+    assert float(metrics.Mean(dtype="float64")(x)) == 1_700_000_002
+    assert float(metrics.Mean(dtype="float64")(x[None])) == 1_700_000_002
+    assert float(metrics.Mean(dtype="float64")(x, sample_weight=[1, 3])) == 1_700_000_002.5
+    assert float(metrics.Mean()(x)) == 1_700_000_000
+    for kind in (metrics.MeanAbsoluteError, metrics.RootMeanSquaredError):
+        assert float(kind(dtype="float64")(x[:, None], x[:, None] + 5)) == 5
+        assert float(kind()(x[:, None], x[:, None] + 5)) == 0
+    ids = np.array([2**53 + 1])
+    assert float(metrics.Accuracy()(ids, ids - 1)) == 0
+    assert float(metrics.Accuracy(dtype="float64")(ids, ids - 1)) == 0
+
+
 # ---------------------------------------------------------------- dtypes
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_narrow_floats_narrow_the_result_only(dtype):
