@@ -70,21 +70,43 @@ class Tied(str):
 
 @final
 class Tie:
-    """A weak reference to an object that copies and pickles along with it."""
+    """A weak reference to an object that copies and pickles along with it.
 
-    __slots__ = ("_ref",)
+    Copied without the object it refers to the original, and unpickled without it `is_lost`: if
+    nothing has kept the object's copy when the reference is first followed.
+    """
 
-    def __init__(self, held: object) -> None:
-        self._ref: Callable[[], Any] = (lambda: None) if held is None else weakref.ref(held)
+    __slots__ = ("_instead", "_ref")
+
+    def __init__(self, held: object, instead: Callable[[], Any] | None = None) -> None:
+        self._ref: Callable[[], Any] = _find_nothing if held is None else weakref.ref(held)
+        self._instead = instead
 
     def __call__(self) -> Any:
+        if (instead := self._instead) is not None:
+            self._ref = instead if self._ref() is None else self._ref
+            self._instead = None  # last: another thread may be here, too
         return self._ref()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tie:
-        return Tie(copy.deepcopy(self(), memo))
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was unpickled without its object."""
+        return self() is None and self._ref is _find_lost
 
-    def __reduce__(self) -> tuple[type[Tie], tuple[Any]]:
-        return Tie, (self(),)
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tie:
+        return Tie(copy.deepcopy(self(), memo), self._ref)
+
+    def __reduce__(self) -> tuple[type[Tie], tuple[Any, Callable[[], Any]]]:
+        held = self()
+        return Tie, (held, _find_nothing if held is None and not self.is_lost else _find_lost)
+
+
+def _find_nothing() -> None:
+    """Stand for an object that is gone."""
+
+
+def _find_lost() -> None:
+    """Stand for an object that was not pickled with what is tied to it."""
 
 
 class Proxy(ABC):

@@ -8,7 +8,8 @@ Rules this file keeps:
 - variables are told apart by identity, and slots are found by walking, under the paths of their
   variables (`Tied`); names decide only where the user says so, and paths do after `build(model)`;
 - an optimizer does not own its variables: walking it does not find them, a copy or pickle of
-  both together keeps them tied.
+  both together keeps them tied. A copy of the optimizer alone is one for the same variables; a
+  pickle of it alone is refused when it meets a variable, as what it has is for none.
 """
 
 from __future__ import annotations
@@ -136,10 +137,12 @@ class Keeper(Module, ABC):
             slot_name: like "momentum".
 
         Raises:
-            StateError: when there is none; it says which there are.
+            StateError: when there is none; it says which there are. When the optimizer was
+                unpickled without its variables.
         """
         name = self._name_of(variable)
         if name is None:
+            self._refuse_lost(variable)
             raise StateError(
                 f"Optimizer {self.name!r} does not know variable {called(variable._cell)!r}: it "
                 f"has no state before its first update. It knows {sorted(self.slots)}. "
@@ -242,6 +245,7 @@ class Keeper(Module, ABC):
     def _tie(self, variable: Variable, path: str | None = None) -> str:
         name = self._name_of(variable)
         if name is None:
+            self._refuse_lost(variable)
             self._is_undecayed(path, variable)  # refused before it is known
             if path is None and any(_by_pattern(vars(self)[what]) for what in _BY_PATTERN):
                 raise ValueError(
@@ -255,6 +259,19 @@ class Keeper(Module, ABC):
             tie = self._ties[name] = Tie(variable)
             self.slots[Tied(name, tie, is_path=path is not None)] = {}
         return name
+
+    def _refuse_lost(self, variable: Variable) -> None:
+        """Raise StateError where the optimizer was unpickled without the variables it is for."""
+        if not any(tie.is_lost for tie in (*self._ties.values(), *self._undecayed[0])):
+            return
+        lost = [name for name, tie in self._ties.items() if tie.is_lost]
+        what = f"has slots for {lost}" if lost else "keeps weight decay from some variables"
+        raise StateError(
+            f"Optimizer {self.name!r} {what}, and was pickled without them: it cannot know whether "
+            f"{called(variable._cell)!r} is one of these. Pickle both together:\n"
+            "    pickle.dumps((model, optimizer))\n"
+            "Or save both in one jv.checkpoint.Checkpoint, which goes by paths."
+        )
 
     def _check_paths(self, named: Mapping[str, Variable]) -> None:
         """Raise ValueError where a variable cannot be known by its path."""

@@ -52,6 +52,8 @@ class Optimizer(Keeper, ABC):
     """The base of the optimizers, and what all of them take.
 
     All but the learning rate is read when a variable is first met, and cannot be set after that.
+    Copied with `copy.deepcopy` together with its model, an optimizer is one for the copied
+    variables; copied alone, for the same ones. Pickle both together, like (model, optimizer).
 
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
@@ -147,6 +149,7 @@ class Optimizer(Keeper, ABC):
             TypeError: when what should be a variable is none.
             ShapeError: when a gradient does not have the shape of its variable.
             DtypeError: when a variable is not of a floating dtype.
+            StateError: when the optimizer was unpickled without the variables that it is for.
             CreationError: in a compiled function, for a variable it meets for the first time on
                 another than its first call; `build` before that.
         """

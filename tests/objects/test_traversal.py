@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from collections import ChainMap, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Iterator, Mapping
@@ -14,7 +16,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.cells import Cell
-from jaxvars.objects.traversal import Holder, Proxy, reaches, walk, walk_again
+from jaxvars.objects.traversal import Holder, Proxy, Tie, reaches, walk, walk_again
 
 
 class Leaf:
@@ -235,3 +237,33 @@ def test_what_is_in_a_set_too_is_not_taken_for_its_neighbour():
     root = [{one, other}, one]
     assert paths(root) == ["0/0/leaf"] * 2
     assert other_paths(root) == []
+
+
+# ---------------------------------------------------------------- ties
+def test_a_tie_is_copied_with_its_object_and_else_keeps_the_original():
+    box = Box(name="box")
+    tie = Tie(box)
+    twins = copy.deepcopy([tie, box])
+    assert twins[0]() is twins[1] is not box
+    alone, pair = copy.deepcopy(tie), copy.deepcopy([tie, box])
+    assert copy.deepcopy(alone)() is alone() is box
+    del pair[1]
+    assert pair[0]() is box  # nothing had followed it before the copy was gone
+    del twins[1]
+    assert twins[0]() is None
+    assert not any(t.is_lost for t in (tie, alone, *twins, *pair))
+
+
+def test_a_tie_that_is_unpickled_without_its_object_is_lost():
+    box = Box(name="box")
+    tie = Tie(box)
+    twins = pickle.loads(pickle.dumps([tie, box]))
+    assert twins[0]() is twins[1]
+    assert not twins[0].is_lost
+    lost = pickle.loads(pickle.dumps(tie))
+    assert lost() is None
+    assert lost.is_lost
+    assert copy.deepcopy(lost).is_lost
+    assert pickle.loads(pickle.dumps(lost)).is_lost
+    del box
+    assert not pickle.loads(pickle.dumps(tie)).is_lost

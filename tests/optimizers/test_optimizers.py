@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import math
 import pickle
@@ -413,12 +414,63 @@ def test_a_copy_of_an_optax_optimizer_and_a_pickle_that_is_refused():
         pickle.dumps(optimizer)
 
 
-def test_a_pickle_of_an_optimizer_alone_begins_again_for_other_variables():
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_pickle_of_an_optimizer_alone_is_refused_where_it_meets_a_variable(begun):
+    v, gone = jv.Variable(1.0, name="v"), jv.Variable(1.0, name="gone")
+    optimizer = optimizers.SGD(1.0, momentum=0.5, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_list=[v, gone])
+    if begun:
+        optimizer.apply_gradients([(0.0, v), (0.0, gone)])
+    del gone
+    what = r"has slots for \['v'\]" if begun else "keeps weight decay from some variables"
+    loaded = pickle.loads(pickle.dumps(optimizer))
+    for again in (loaded, pickle.loads(pickle.dumps(loaded)), copy.deepcopy(loaded)):
+        with pytest.raises(StateError, match=rf"'sgd' {what}, and was pickled without them: ") as e:
+            again.apply_gradients([(1.0, v)])
+        assert "whether 'v' is one of these. Pickle both together:\n    pickle.d" in str(e.value)
+        with pytest.raises(StateError, match=what):
+            again.get_slot(v, "momentum")
+        assert int(again.iterations) == begun
+
+
+def test_a_copy_of_an_optimizer_alone_goes_on_with_the_same_variables():
+    v, optimizer = jv.Variable(0.0, name="v"), optimizers.SGD(1.0, momentum=0.5, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_list=[v])
+    gc.disable()
+    try:
+        copied = copy.deepcopy(optimizer)
+        optimizer.apply_gradients([(1.0, v)])
+        copies = [copied, *(copy.deepcopy(optimizer) for _ in range(2))]
+        copies.append(copy.deepcopy(copies[-1]))
+        slots = [c.get_slot(v, "momentum") for c in copies[1:]]
+        assert [float(slot) for slot in slots] == [-1.0, -1.0, -1.0]
+        found = []
+        for each in copies:
+            v.assign(8.0)
+            each.apply_gradients([(1.0, v)])
+            found.append(float(v))
+        assert found == [7.0, 6.5, 6.5, 6.5]
+        assert float(optimizer.get_slot(v, "momentum")) == -1.0
+    finally:
+        gc.enable()
+    assert [list(c.slots) for c in copies] == [["v"]] * 4
+    del v
+    w = jv.Variable(0.0, name="w")
+    copied.apply_gradients([(1.0, w)])
+    assert list(copied.slots) == ["w"]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("order", [1, -1])
+def test_in_a_copy_of_both_the_slots_are_those_of_the_copied_variables(order, copied):
     v, optimizer = jv.Variable(0.0, name="v"), optimizers.SGD(1.0, momentum=0.5)
     optimizer.apply_gradients([(1.0, v)])
-    loaded = pickle.loads(pickle.dumps(optimizer))
-    loaded.apply_gradients([(1.0, v)])
-    assert (float(v), int(loaded.iterations), list(loaded.slots)) == (-2.0, 2, ["v"])
+    twin, twins = copied((v, optimizer)[::order])[::order]
+    twins.apply_gradients([(1.0, twin)])
+    assert (float(v), float(twin)) == (-1.0, -2.5)
+    del twin
+    twins.apply_gradients([(1.0, v)])
+    assert (float(v), list(twins.slots)) == (-2.0, ["v"])
 
 
 def test_gradients_are_applied_on_one_way_only():
