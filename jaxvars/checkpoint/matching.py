@@ -113,8 +113,9 @@ def describe_clash(path: Path) -> str:
     if tied is None:
         return (
             f"Two variables have the path {'/'.join(path)!r}, as in a set, whose elements have no "
-            "order, or a dict with the keys 1 and '1', or 'a/b' and 'a': a checkpoint could give "
-            "one of them the other's value. Use a list, or a dict whose keys are strings without /."
+            "order, or a dict with the keys 1 and '1', or 'a/b' and 'a', or an entry and an "
+            "attribute of one name: a checkpoint could give one of them the other's value. Use a "
+            "list, or a dict whose keys are strings without /, or another name."
         )
     name = name_slots(tied).partition("=")[2]
     return (

@@ -31,6 +31,7 @@ from jaxvars.core.cells import STREAMS, Cell
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError, called
 from jaxvars.modules.module import Late
+from jaxvars.objects.traversal import HIDING
 from jaxvars.random import get_global_generator
 from jaxvars.random.generator import Generator, advance, find_furthest
 from jaxvars.random.seeds import IMPL, key_of, unseen
@@ -57,31 +58,36 @@ Source: TypeAlias = Seed | Generator
 class Streams(dict[str, Generator], Late):
     """The generators of streams, by name; and spare ones, which are not found until asked for."""
 
+    __slots__ = ("__spare",)
+
     def __init__(self, made: Mapping[str, Generator], spare: Mapping[str, Generator]) -> None:
         super().__init__(made)
-        self._spare = dict(spare)
+        self.__spare = dict(spare)
 
     def __missing__(self, name: str) -> Generator:
-        self[name] = self._spare.pop(name)
+        self[name] = self.__spare.pop(name)
         return self[name]
 
     def all(self) -> dict[str, Generator]:
         """Return all of them."""
-        return {**self._spare, **self}
+        return {**self.__spare, **self}
 
     def note_used(self, names: Iterable[str]) -> None:
         """Have the streams that were asked for found."""
-        for name in self._spare.keys() & names:
+        for name in self.__spare.keys() & names:
             self[name]
 
     @property
     def is_built(self) -> bool:
         """Whether none is spare."""
-        return not self._spare
+        return not self.__spare
 
     def build(self, size: int, /) -> None:
         """Have all of them found, as a checkpoint holds one."""
-        self.note_used(list(self._spare))
+        self.note_used(list(self.__spare))
+
+
+HIDING.add(Streams)
 
 
 def streams_of(rngs: Any, module: Any) -> tuple[dict[str, Source], Streams]:

@@ -10,7 +10,8 @@
 
 Nothing is registered: variables are found on demand, in attributes, lists, tuples, dicts,
 dataclasses and other objects, each once, a module's own before those of its submodules,
-attributes sorted by name. `super().__init__()` is only needed to give a name. An attribute that
+attributes sorted by name. A module that is a Mapping, list or dict has its entries, and after all
+else its attributes. `super().__init__()` is only needed to give a name. An attribute that
 is a Variable stays one: it is assigned (`model.b.assign(x)`, `model.b += x`), replaced by another
 Variable, or deleted.
 """

@@ -3,6 +3,8 @@
 Rules this file keeps:
 - attributes and dict entries are visited sorted by name, sequences by position; what is in
   a `Holder` (a Module) comes after its siblings that are not, as TensorFlow orders variables;
+- the attributes of what has entries, a Module that is a Mapping or a subclass of dict, come after
+  all else: what has been found by then keeps its paths, and has no other by them;
 - every object is visited once, under the first path that reaches it, so cycles end; the other paths
   are made of the places where it was met again, and none leads through an object twice;
 - what cannot hold variables is not entered: a variable, arrays of numbers, strings, numbers,
@@ -39,6 +41,8 @@ Path: TypeAlias = tuple[str, ...]
 Seen: TypeAlias = dict[int, tuple[Path, object]]
 
 _MOST_PATHS, _MOST_STEPS = 64, 4096  # for one object: there may be exponentially many
+
+_BOXES = (dict, list, tuple, deque, set, frozenset)
 
 Pattern: TypeAlias = str | re.Pattern[str] | Callable[[str, Any], bool]
 _GLOB = {"**/": "(?:.+/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -170,10 +174,13 @@ def walk(
     """
     seen = {} if seen is None else seen
     holders: list[tuple[Path, object]] = [((), root)]
-    while holders:
+    beside: list[tuple[Path, object]] = []
+    while holders or beside:
+        if not holders:
+            holders, met = [beside.pop(0)], None
         path, holder = holders.pop(0)
         inner: list[tuple[Path, object]] = []
-        yield from _walk(holder, kind, path, seen, inner, met)
+        yield from _walk(holder, kind, path, seen, inner, beside, met)
         holders[:0] = inner
 
 
@@ -231,6 +238,7 @@ def _walk(
     path: Path,
     seen: Seen,
     holders: list[tuple[Path, object]],
+    beside: list[tuple[Path, object]],
     met: list[tuple[Path, object]] | None,
 ) -> Iterator[tuple[Path, T]]:
     if isinstance(value, CLOSED_TYPES) and not holds_objects(value):
@@ -247,7 +255,8 @@ def _walk(
             holders.append(((*path, name), child))
         else:
             below = (*path, name) if name else path
-            yield from _walk(child, kind, below, seen, holders, met)
+            yield from _walk(child, kind, below, seen, holders, beside, met)
+    beside += [((*path, name), child) for name, child in _list_beside(value)]
 
 
 def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
@@ -264,7 +273,7 @@ def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
             return True
         if id(value) not in seen and (not isinstance(value, CLOSED_TYPES) or holds_objects(value)):
             seen[id(value)] = value
-            left.extend(child for _, child in children_of(value))
+            left.extend(child for _, child in (*children_of(value), *_list_beside(value)))
     return False
 
 
@@ -287,6 +296,12 @@ def children_of(value: object) -> Iterable[tuple[str, object]]:
     if isinstance(value, set | frozenset):
         return [("0", child) for child in value]  # a set has no order to number them by
     return next(filter(None, map(PARTS.get, type(value).__mro__)), _list_attributes)(value)
+
+
+def _list_beside(value: object) -> Sequence[tuple[str, object]]:
+    """Return the attributes of an object that `children_of` lists the entries of."""
+    is_box = isinstance(value, _BOXES) or (isinstance(value, Holder) and isinstance(value, Mapping))
+    return _list_attributes(value) if is_box and type(value) not in _BOXES else ()
 
 
 def holds_objects(value: object) -> bool:

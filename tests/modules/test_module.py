@@ -8,6 +8,7 @@ import gc
 import pickle
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
+from jaxvars.errors import CheckpointError
 from jaxvars.modules.module import nbytes
 
 V = jv.Variable
@@ -562,3 +564,47 @@ def test_methods_that_are_attributes_are_not_used_by_others():
 
     Table().summary()
     assert str(Table().astype("bfloat16").table.dtype) == "bfloat16"
+
+
+class Heads(jv.Module, Mapping):
+    def __init__(self, *names):
+        self._heads = {name: jv.Variable(1.0, name=name) for name in names}
+        self.temperature = jv.Variable(1.0, name="temperature")
+
+    def __getitem__(self, name):
+        return self._heads[name]
+
+    def __iter__(self):
+        return iter(self._heads)
+
+    def __len__(self):
+        return len(self._heads)
+
+
+class Stack(jv.Module, list):
+    def __init__(self, *names):
+        self.extend(jv.Variable(1.0, name=name) for name in names)
+        self.temperature = jv.Variable(1.0, name="temperature")
+
+
+@pytest.mark.parametrize(("kind", "first"), [(Heads, ["a", "b"]), (Stack, ["0", "1"])])
+def test_a_module_that_is_a_container_has_its_attributes_too(kind, first, tmp_path):
+    model = kind("a", "b")
+    assert list(model.named_variables) == [*first, "temperature"]
+    assert [v.name for v in model.variables] == ["a", "b", "temperature"]
+    optimizer = jv.optimizers.SGD({"*": 0.5})
+    optimizer.build(model)
+    optimizer.minimize(lambda: sum((v - 3) ** 2 for v in model.variables), model)
+    assert [float(v) for v in model.variables] == [3.0, 3.0, 3.0]
+    path = jv.checkpoint.Checkpoint(model=model).write(tmp_path / "model.npz")
+    other = kind("a", "b")
+    jv.checkpoint.Checkpoint(model=other).restore(path).assert_consumed()
+    assert [float(v) for v in other.variables] == [3.0, 3.0, 3.0]
+    assert [float(v) for v in copy.deepcopy(other).variables] == [3.0, 3.0, 3.0]
+
+
+def test_an_entry_and_an_attribute_of_one_name_are_told_apart_or_refused(tmp_path):
+    model = Heads("temperature")
+    assert list(model.named_variables) == ["temperature", "temperature_1"]
+    with pytest.raises(CheckpointError, match=r"'model/temperature', .*or an entry and an attr"):
+        jv.checkpoint.Checkpoint(model=model).write(tmp_path / "model.npz")

@@ -13,6 +13,7 @@ from types import SimpleNamespace as Bag
 
 import numpy as np
 import pytest
+from flax.core import FrozenDict
 
 import jaxvars as jv
 from jaxvars.core.cells import Cell
@@ -178,6 +179,76 @@ class Hiding:
 
     def __init__(self, held: object) -> None:
         self.__held = held
+
+
+class Words(dict):
+    pass
+
+
+class Points(list):
+    pass
+
+
+class Far(Named):  # with attributes, which a named tuple has not
+    pass
+
+
+class Table(Holder, Mapping[str, object]):
+    def __init__(self, **inner: object) -> None:
+        self._inner = inner
+
+    def __getitem__(self, key: str) -> object:
+        return self._inner[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inner)
+
+    def __len__(self) -> int:
+        return len(self._inner)
+
+
+class Open(dict[str, object]):
+    def __init__(self, **inner: object) -> None:
+        super().__init__(inner)
+        self.__dict__ = self
+
+
+def with_attributes(box, **given):
+    vars(box).update(given)
+    return box
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [
+        (with_attributes(Words(b=Leaf()), a=Leaf()), ["b", "a"]),
+        (with_attributes(Points([Leaf()]), a=[Leaf()]), ["0", "a/0"]),
+        (with_attributes(Far(Leaf(), 1), a=Leaf()), ["second", "a"]),
+        (with_attributes(Table(b=Leaf()), a=Leaf()), ["b", "a"]),
+        (with_attributes(Table(b=Box(x=Leaf())), a=Box(x=Leaf()), c=Leaf()), ["b/x", "a/x", "c"]),
+        ([with_attributes(Table(b=Leaf()), a=Leaf()), Leaf()], ["1", "0/b", "0/a"]),
+        (Open(a=Leaf(), b=Open(c=Leaf())), ["a", "b/c"]),
+    ],
+)
+def test_attributes_of_what_has_entries_come_last(root, expected):
+    assert paths(root) == expected
+    assert other_paths(root) == []
+    *_, (_, last) = walk(root, Leaf)
+    assert reaches(root, lambda value: value is last)
+
+
+def test_attributes_of_what_has_entries_change_no_path():
+    model = Box(first=Points(), second=Box(x=Leaf()))
+    with_attributes(model.first, all=model, next=model.second)
+    assert paths(model) == ["second/x"]
+    assert other_paths(model) == []
+
+
+def test_entries_alone_are_found_in_what_is_not_a_holder_or_a_class_below_one_of_python():
+    tied = Leaf()
+    for box in (Fresh(tied), ChainMap({"0": [tied]}), FrozenDict({"0": [tied]})):
+        assert paths(box) == ["0/0"]
+        assert other_paths(box) == []
 
 
 def test_a_slot_that_begins_with_two_underscores_is_found():
