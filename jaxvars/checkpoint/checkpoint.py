@@ -25,6 +25,7 @@ from jaxvars.checkpoint.restore import (
     cells_of,
     describe_missing,
     describe_paths,
+    describe_slots,
     find,
     list_values,
     match_cells,
@@ -212,7 +213,9 @@ class Checkpoint(Module):
     def _about(self) -> dict[str, Any]:
         """Return what is stored beside the values."""
         roots = self._roots()
-        return describe_paths(roots, cells_of(find(roots, Variable)))
+        found = find(roots, Variable, Module)
+        cells = cells_of(found)
+        return describe_paths(roots, cells) | describe_slots(found, cells)
 
     def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Array]]:
         """Return the number of the next save, and what it is to write."""
@@ -272,7 +275,8 @@ class Checkpoint(Module):
 
         Raises:
             CheckpointError: when no checkpoint exists, or a value is damaged or has another
-                shape or dtype than its variable. It lists all that differs; nothing is changed.
+                shape or dtype than its variable, or is the momentum of Adam, a mean gradient, and
+                here that of SGD, a step. It lists all that differs; nothing is changed.
                 And in `jv.transaction`, when a value would wait or one waits already.
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk cannot be read.

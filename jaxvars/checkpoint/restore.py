@@ -16,7 +16,7 @@ import contextlib
 import sys
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from typing import Any, TypeAlias, final
 
 from jaxvars.checkpoint.matching import (
@@ -154,6 +154,17 @@ def describe_paths(roots: Roots, cells: Mapping[str, Cell]) -> dict[str, Any]:
         if path not in cells and variable._cell.key in names:
             found.setdefault(names[variable._cell.key], []).append(path)
     return {"paths": found} if found else {}
+
+
+def describe_slots(found: Found, paths: Collection[str]) -> dict[str, Any]:
+    """Return what is stored of slots that are something else in other optimizers."""
+    told: dict[str, dict[str, str]] = {}
+    for at, module in _modules_in(found):
+        for slot, meaning in module._describe_slots().items():
+            start, end = f"{at}/slots/".lstrip("/"), f"/{slot}"
+            if any(path.startswith(start) and path.endswith(end) for path in paths):
+                told.setdefault(at, {})[slot] = meaning
+    return {"slots": told} if told else {}
 
 
 def build_late(roots: Roots, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -299,7 +310,7 @@ class Restore(Report):
         self, file: Stored, cells: Mapping[str, Cell | Leaf], again: Mapping[str, str]
     ) -> dict[str, Array]:
         """Return all values; raise one error that lists everything if something is wrong."""
-        misfits = misfits_of(self._entries, cells)
+        misfits = misfits_of(self._entries, cells) | self._find_misread(file)
 
         def keep(path: str, value: Array) -> Array:
             at_once = path in cells and path not in misfits  # or all of it would be on the host
@@ -317,6 +328,20 @@ class Restore(Report):
             )
         more = {p: place_value(cells[p], context.copied(values[path])) for p, path in again.items()}
         return values | more
+
+    def _find_misread(self, file: Stored) -> dict[str, str]:
+        """Return how slots are something else in the optimizers here, by path."""
+        told: Mapping[str, Mapping[str, str]] = file.about.get("slots", {})
+        modules = _find_modules(self._list_alive()) if told else ()
+        here = {at: module._describe_slots() for at, module in modules}
+        return {
+            f"{at}/slots/*/{slot}".lstrip("/"): f"{meaning} in the checkpoint, {here[at][slot]} in "
+            "the optimizer. Make it as the one that was saved, or restore without it:\n"
+            "      jv.checkpoint.Checkpoint(model=model).restore(path).expect_partial()"
+            for at, slots in told.items()
+            for slot, meaning in slots.items()
+            if here.get(at, {}).get(slot, meaning) != meaning
+        }
 
     def look(self) -> dict[str, Cell]:
         """Give all variables that values wait for those, new or not; return all cells, by path."""
@@ -434,7 +459,11 @@ class _Rest(Waiting):
 
 
 def _find_modules(roots: Roots) -> Iterable[tuple[str, Module]]:
-    for each in find(roots, Module):
+    return _modules_in(find(roots, Module))
+
+
+def _modules_in(found: Found) -> Iterable[tuple[str, Module]]:
+    for each in found:
         yield from (("/".join(path), x) for path, x in each if isinstance(x, Module))
 
 

@@ -141,6 +141,10 @@ class Module(Structured, Holder):
             raise ValueError(f"{name!r} is not a module name: use letters, digits and underscores.")
         self._name = name
 
+    def _describe_slots(self) -> Mapping[str, str]:
+        """Return what slots are, by name, where the name does not say it."""
+        return {}
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, value in vars(cls).items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Unpack, final
 
 from jaxvars.display.docstrings import complete
@@ -21,6 +21,7 @@ _WORDS = {
     "momentum": "the part of the last step that is made again.",
     "options": "see `Optimizer`.",
 }
+_MEAN, _STEP = "the mean gradient", "the last step"
 
 
 class KnownOptimizer(Optimizer, ABC):
@@ -28,6 +29,7 @@ class KnownOptimizer(Optimizer, ABC):
 
     _rule: ClassVar[Callable[..., Any]]
     _arguments: ClassVar[list[str]]
+    _momentum: ClassVar[str] = ""  # what the slot of this name is
 
     def __init_subclass__(cls, rule: Callable[..., Any] | None = None) -> None:
         super().__init_subclass__()
@@ -40,6 +42,10 @@ class KnownOptimizer(Optimizer, ABC):
 
     def _transformation(self) -> Any:
         return type(self)._rule(*(getattr(self, name) for name in self._arguments))
+
+    def _describe_slots(self) -> Mapping[str, str]:
+        is_kept = self._momentum and getattr(self, "momentum", True)
+        return {"momentum": self._momentum} if is_kept else {}
 
 
 class _TwoMoments(KnownOptimizer, ABC):
@@ -76,6 +82,8 @@ class Adam(_TwoMoments, rule=_rules.adam):
         Epsilon is added before the bias is corrected, as TensorFlow does, and is 1e-7.
     """
 
+    _momentum = _MEAN
+
     def __init__(
         self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
         epsilon: float = 1e-7, amsgrad: bool = False, **options: Unpack[Options],
@@ -100,6 +108,8 @@ class AdamW(_TwoMoments, rule=_rules.adam):
     >>> round(float(w), 4)
     0.95
     """
+
+    _momentum = _MEAN
 
     def __init__(
         self, learning_rate: Rate = 0.001, weight_decay: Decay = 0.004, beta_1: float = 0.9,
@@ -129,6 +139,8 @@ class Adamax(_TwoMoments, rule=_rules.adamax):
 
     Differs from optax: epsilon is added to the norm, not to the gradient.
     """
+
+    _momentum = _MEAN
 
 
 @final
@@ -222,6 +234,8 @@ class SGD(KnownOptimizer, rule=_rules.sgd):
     Differs from optax:
         The learning rate is in the momentum, which matters when it changes.
     """
+
+    _momentum = _STEP
 
     def __init__(
         self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False,

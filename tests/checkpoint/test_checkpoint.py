@@ -679,6 +679,70 @@ def test_a_name_that_another_variable_takes_later_is_refused(tmp_path: Path):
     status.expect_partial()
 
 
+def updated(optimizer: jv.optimizers.Optimizer, times: int = 1) -> dict[str, Any]:
+    v = jv.Variable([1.0], name="v")
+    for _ in range(times):
+        optimizer.apply_gradients([([1.0], v)])
+    return {"v": v, "optimizer": optimizer}
+
+
+ADAM, SGD = jv.optimizers.Adam, partial(jv.optimizers.SGD, 0.1, momentum=0.5)
+MEAN, STEP = "the mean gradient", "the last step"
+
+
+@pytest.mark.parametrize("name", ["folder", "file.npz"])
+@pytest.mark.parametrize("times", [0, 1])
+@pytest.mark.parametrize(
+    ("saved", "restored", "words"),
+    [(ADAM, SGD, (MEAN, STEP)), (SGD, jv.optimizers.Adamax, (STEP, MEAN))],
+)
+def test_slots_of_one_name_that_are_something_else_are_refused(
+    saved, restored, words, times, name, tmp_path: Path
+):
+    path = Checkpoint(**updated(saved())).write(tmp_path / name)
+    there = updated(restored(), times)
+    before = all_bits(Checkpoint(**there))
+    with pytest.raises(CheckpointError, match="was not restored, and changed nothing") as error:
+        Checkpoint(**there).restore(path)
+    assert (
+        f"optimizer/slots/*/momentum: {words[0]} in the checkpoint, {words[1]} in the optimizer. "
+        "Make it as the one that was saved, or restore without it:\n"
+        "      jv.checkpoint.Checkpoint(model=model).restore(path).expect_partial()"
+    ) in str(error.value)
+    assert all_bits(Checkpoint(**there)) == before
+    Checkpoint(v=there["v"]).restore(path).expect_partial()
+
+
+def test_the_slots_of_an_optimizer_without_a_name_or_in_another_are_refused_too(tmp_path: Path):
+    path = Checkpoint(ADAM()).write(tmp_path / "new")  # without slots: nothing to misread
+    Checkpoint(SGD()).restore(path)
+    adam, sgd = updated(ADAM()), updated(SGD())
+    path = Checkpoint(adam["optimizer"]).write(tmp_path / "alone")
+    with pytest.raises(CheckpointError, match=r"  slots/\*/momentum: the mean"):
+        Checkpoint(sgd["optimizer"]).restore(path)
+    wrapped = jv.optimizers.LossScaleOptimizer
+    path = Checkpoint(**updated(wrapped(ADAM()))).write(tmp_path / "inner")
+    with pytest.raises(CheckpointError, match=r"optimizer/.*slots/\*/momentum: the mean"):
+        Checkpoint(**updated(wrapped(SGD()))).restore(path)
+
+
+def test_slots_that_are_the_same_thing_go_from_one_optimizer_into_another(
+    tmp_path: Path, monkeypatch
+):
+    adam = updated(ADAM())
+    path = Checkpoint(**adam).write(tmp_path / "adam")
+    for kind in (jv.optimizers.AdamW, jv.optimizers.Adamax):
+        other = updated(kind())
+        Checkpoint(**other).restore(path).expect_partial()
+        slots = [x["optimizer"].get_slot(x["v"], "momentum") for x in (adam, other)]
+        assert float(slots[0][0]) == float(slots[1][0])
+    plain, sgd = updated(jv.optimizers.SGD(0.1)), updated(SGD())
+    Checkpoint(**plain).restore(path).expect_partial()
+    monkeypatch.setattr(Checkpoint, "_about", lambda _: {})  # as of a version before
+    path = Checkpoint(**adam).write(tmp_path / "before")
+    Checkpoint(**sgd).restore(path).expect_partial()
+
+
 @pytest.mark.parametrize(
     "alike",
     [lambda a, b: {a, b}, lambda a, b: [{1: a, "1": b}], lambda a, b: {"x/y": a, "x": {"y": b}}],
