@@ -143,3 +143,47 @@ def test_arguments_that_are_missing(function: Any) -> None:
         functools.partial(function, Tout=tf.float32)(lambda x: x)
     with pytest.raises(TypeError, match="Missing argument `func`"):
         function(inp=[1.0], Tout=tf.float32)
+
+
+class _Environment:
+    """What is stepped by an action, as those of gym are: its state is in attributes."""
+
+    def __init__(self) -> None:
+        self.x, self.seen = 0.0, []
+
+    def step(self, action: Any) -> np.float32:
+        self.steps = getattr(self, "steps", 0) + 1
+        self.seen.append(int(action))
+        self.x += float(action)
+        return np.float32(self.x)
+
+
+def test_tracing_leaves_the_objects_of_a_callback_as_they_are():
+    environment = _Environment()
+
+    @tf.function
+    def step(action: Any) -> Any:
+        return tf.numpy_function(environment.step, [action], tf.float32)
+
+    found = [step(tf.constant(i)).numpy() for i in (2, 3)]
+    assert (found, environment.seen, environment.steps) == ([2.0, 5.0], [2, 3], 2)
+
+
+def test_a_loop_steps_an_environment():
+    environment, w = _Environment(), tf.Variable(2.0)
+
+    @tf.function
+    def episode() -> Any:
+        with tf.GradientTape() as tape:
+            state, loss = tf.constant(0.0), 0.0
+            for i in tf.range(3):
+                loss += state * w
+                state = tf.numpy_function(environment.step, [i + 1], tf.float32)
+                state.set_shape([])
+                if state > 100.0:
+                    break
+        return state, tape.gradient(loss, w)
+
+    assert [x.numpy() for x in episode()] == [6.0, 4.0]
+    assert [x.numpy() for x in episode()] == [12.0, 16.0]
+    assert (environment.x, environment.seen) == (12.0, [1, 2, 3] * 2)

@@ -4,7 +4,7 @@ Rules this file keeps:
 - run eagerly the function is just called;
 - XLA must know the shapes of what comes back: while a function is traced, the Python function is
   called once with zeros of the arguments' shapes, or with ones if that raises, unless it returns
-  nothing;
+  nothing; what that changes in Python objects of the user is undone;
 - what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays; where TensorFlow
   traces, in functions of datasets also, with NumPy's scalars and bytes for arrays without axes;
 - what it raises is raised by the program, as the exception of `tf.errors` that TensorFlow makes of
@@ -23,6 +23,7 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autograph.operators.world import World
 from jaxvars.console.host_calls import CALLS
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
@@ -299,12 +300,20 @@ def _run_eagerly(call: _Call, arrays: Sequence[Array]) -> list[Array]:
         raise _translate(error) from error
 
 
-def _stage_call(call: _Call, arrays: Sequence[Array]) -> list[Array]:
+def _specs_of_results(call: _Call, arrays: Sequence[Array]) -> list[jax.ShapeDtypeStruct]:
+    """Call it for the shapes that it returns; what that changes in the user's objects is undone."""
+    objects = World([call.func])
     try:
         examples = call.on_host(*[np.zeros(x.shape, x.dtype) for x in arrays])
     except OpError:  # for example of a division by them
         examples = call.on_host(*[np.ones(x.shape, x.dtype) for x in arrays])
-    specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
+    finally:
+        objects.undo()
+    return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
+
+
+def _stage_call(call: _Call, arrays: Sequence[Array]) -> list[Array]:
+    specs = _specs_of_results(call, arrays)
     given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
     run = jax.custom_vjp(lambda *xs: jax.pure_callback(call.on_host, specs, *xs))
 
