@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 import jax
 
 from jaxvars.autodiff.rules import Ran, explain_error, in_reverse
+from jaxvars.derivatives.callbacks import without_order
 from jaxvars.errors import TapeError
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
@@ -113,6 +114,7 @@ def _branches_in_loop(equation: Equation) -> bool:
 
 def _linearize(equation: Equation, active: dict[int, Array], *, reverse: bool) -> Ran | None:
     """Run an operation once, keeping its linear map; None if JAX cannot."""
+    equation = without_order(equation)
     pull = reverse and _branches_in_loop(equation)
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
     primals = [equation.inputs[i] for i in positions]

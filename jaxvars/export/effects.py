@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - only what shows something, checks something or is a callback of the user's is left out, and named;
-- what is called for its result stays, to be refused.
+- what is called for its result stays, to be refused, if the result is used.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import jax
 
 from jaxvars.console.host_calls import CALLS
 from jaxvars.core.staging import Staged
+from jaxvars.derivatives.callbacks import called_back
 from jaxvars.tracing import jaxprs
 
 _UNNAMED = "a check in a JAX transform, or jax.debug.callback"
@@ -50,7 +51,9 @@ def _find_calls(program: Any, scope: str = "") -> Iterator[tuple[str, Any]]:
         inner = f"{scope}/{eqn.source_info.name_stack}"
         names = [part.removeprefix(CALLS) for part in inner.split("/") if part.startswith(CALLS)]
         is_debugging = eqn.primitive.name in _DEBUGGING
-        if is_debugging or (names and eqn.primitive.name == "io_callback"):
+        if (called := called_back(eqn)) is not None:
+            yield called.what, eqn
+        elif is_debugging or (names and eqn.primitive.name == "io_callback"):
             yield names[-1] if names else _UNNAMED, eqn
         for found in jaxprs.inner_jaxprs(eqn.params):
             yield from _find_calls(found, inner)

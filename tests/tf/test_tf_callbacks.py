@@ -187,3 +187,153 @@ def test_a_loop_steps_an_environment():
     assert [x.numpy() for x in episode()] == [6.0, 4.0]
     assert [x.numpy() for x in episode()] == [12.0, 16.0]
     assert (environment.x, environment.seen) == (12.0, [1, 2, 3] * 2)
+
+
+_SEEN: list[float] = []
+
+
+def _note(x: Any) -> np.float32:
+    _SEEN.append(float(x))
+    return np.float32(x)
+
+
+def _noted(x: Any, **options: Any) -> Any:
+    found = tf.numpy_function(_note, [x], tf.float32, **options)
+    found.set_shape([])
+    return found
+
+
+def _seen_at_second_call(function: Any, *args: Any) -> list[float]:
+    function(*args)
+    _SEEN.clear()
+    function(*args)
+    return list(_SEEN)
+
+
+def test_what_is_called_back_is_called_each_time_and_in_order():
+    x = tf.constant(2.0)
+
+    @tf.function
+    def unused(x: Any) -> Any:
+        _noted(x)
+        tf.py_function(lambda y: _note(y.numpy()), [x + 1.0], tf.float32)
+        return x + 2.0
+
+    @tf.function
+    def swapped(x: Any) -> Any:
+        first, second = _noted(x), _noted(x + 1.0)
+        return second, first
+
+    @tf.function
+    def branch(x: Any) -> Any:
+        if x > 1.0:
+            _noted(x)
+        return x
+
+    @tf.function
+    def loops(x: Any) -> Any:
+        for i in tf.range(2):
+            _noted(x + tf.cast(i, tf.float32))
+        while x > 0.0:
+            _noted(x)
+            x -= 1.0
+        return x
+
+    assert _seen_at_second_call(unused, x) == [2.0, 3.0]
+    assert _seen_at_second_call(swapped, x) == [2.0, 3.0]
+    assert _seen_at_second_call(branch, x) == [2.0]
+    assert _seen_at_second_call(loops, x) == [2.0, 3.0, 2.0, 1.0]
+    assert _seen_at_second_call(tf.function(lambda x: unused(unused(x))), x) == [2.0, 3.0, 4.0, 5.0]
+    rows = tf.function(lambda xs: tf.map_fn(lambda x: unused(x) * 1.0, xs))
+    assert _seen_at_second_call(rows, tf.constant([1.0, 5.0])) == [1.0, 2.0, 5.0, 6.0]
+
+
+def test_a_function_without_state_need_not_be_called():
+    @tf.function
+    def program(x: Any) -> Any:
+        _noted(x, stateful=False)
+        return x
+
+    assert _seen_at_second_call(program, tf.constant(2.0)) == []
+
+
+def test_what_fails_in_a_callback_whose_result_is_unused_undoes_the_step():
+    v = tf.Variable(0.0)
+
+    def fail(x: Any) -> np.float32:
+        if x > 2.0:
+            raise ValueError("too large")
+        return np.float32(x)
+
+    @tf.function
+    def step(x: Any) -> None:
+        v.assign_add(1.0)
+        tf.numpy_function(fail, [x], tf.float32)
+
+    step(tf.constant(1.0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="too large"):
+        step(tf.constant(3.0))
+    assert (v.numpy(), step.experimental_get_tracing_count()) == (1.0, 1)
+
+
+def test_gradients_go_beside_what_is_called_back_in_a_loop():
+    w, x = tf.Variable(3.0), tf.constant(2.0)
+
+    @tf.function
+    def scanned() -> Any:
+        total, ones = 0.0, tf.ones(3)
+        for i in tf.range(3):
+            total += _noted(total) * w + w * tf.gather(ones, i)
+        return total
+
+    @tf.function
+    def repeated(x: Any) -> Any:
+        total = 0.0
+        while x > 0.0:
+            total += _noted(total) * w + w
+            x -= 1.0
+        return total
+
+    def slope(function: Any, *args: Any) -> Any:
+        with tf.GradientTape() as tape:
+            y = function(*args)
+        return y, tape.gradient(y, w)
+
+    assert _seen_at_second_call(scanned) == [0.0, 3.0, 15.0]
+    for run in (slope, tf.function(slope)):
+        assert [part.numpy() for part in run(scanned)] == [63.0, 21.0]
+        assert [part.numpy() for part in run(repeated, x)] == [15.0, 5.0]
+
+
+def test_gradients_of_python_functions_in_a_program():
+    x = tf.constant(2.0)
+
+    @tf.function
+    def slopes(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y, n = tf.py_function(lambda x: (x * x, 1), [x], [tf.float32, tf.int32])
+            y.set_shape([])
+            z = _noted(x) * x
+        return y, n, tape.gradient(y, x), tape.gradient(z, x)
+
+    assert [part.numpy() for part in slopes(x)] == [4.0, 1, 4.0, 2.0]
+
+
+def test_a_custom_gradient_that_calls_back():
+    @tf.custom_gradient
+    def doubled(x: Any) -> Any:
+        return _noted(x), lambda upstream: _noted(x) * upstream
+
+    @tf.recompute_grad
+    def product(x: Any) -> Any:
+        return _noted(x) * x
+
+    @tf.function
+    def slopes(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y, z = doubled(x), product(x)
+        return y, z, tape.gradient(y, x), tape.gradient(z, x)
+
+    assert [part.numpy() for part in slopes(tf.constant(3.0))] == [3.0, 9.0, 3.0, 3.0]

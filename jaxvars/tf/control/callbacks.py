@@ -5,6 +5,8 @@ Rules this file keeps:
 - XLA must know the shapes of what comes back: while a function is traced, the Python function is
   called once with zeros of the arguments' shapes, or with ones if that raises, unless it returns
   nothing; what that changes in Python objects of the user is undone;
+- in a program it is called each time, in the order of the program; in a loop that a tape
+  differentiates, and in a function with a gradient of its own, as a function of its arguments;
 - what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays; where TensorFlow
   traces, in functions of datasets also, with NumPy's scalars and bytes for arrays without axes;
 - what it raises is raised by the program, as the exception of `tf.errors` that TensorFlow makes of
@@ -24,9 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autograph.operators.world import World
-from jaxvars.console.host_calls import CALLS
+from jaxvars.console.host_calls import CALLS, drop_gradient
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
+from jaxvars.derivatives.callbacks import CalledBack
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import GradientTape
@@ -56,6 +59,9 @@ _KINDS: list[tuple[tuple[type[Exception], ...], type[OpError]]] = [
     ((NotImplementedError,), UnimplementedError),
 ]
 """What becomes of an exception in a callback; all others are an UnknownError."""
+
+IN_RULE: context.Scoped[bool] = context.Scoped(False)
+"""Whether a function with a gradient of its own is traced, in which JAX has no order of calls."""
 
 
 def py_function(
@@ -102,7 +108,8 @@ def numpy_function(
             scalars, and bytes, for arrays without axes.
         inp: its arguments, a list, or one tensor.
         Tout: the type of what it returns, a list of types, or [] for nothing.
-        stateful: accepted: it is called as often as the program requests.
+        stateful: whether it is called each time, in the order of the program; a function of its
+            arguments alone may be called less often.
         name: of no effect.
 
     Returns:
@@ -112,12 +119,13 @@ def numpy_function(
         InvalidArgumentError: when the function returns something else than it declares.
         TypeError: without `Tout`, or with only one of `func` and `inp`.
 
-    Differs from TensorFlow: as for `tf.py_function`.
+    Differs from TensorFlow: as for `tf.py_function`; and in a loop that a tape differentiates it is
+    not called if its result is not used.
     """
-    return _call_or_decorate(func, inp, Tout, eager=False)
+    return _call_or_decorate(func, inp, Tout, eager=False, stateful=stateful)
 
 
-def _call_or_decorate(func: Any, inp: Any, tout: Any, *, eager: bool) -> Any:
+def _call_or_decorate(func: Any, inp: Any, tout: Any, *, eager: bool, stateful: bool = True) -> Any:
     """Call a function with some arguments; without both of them return a decorator."""
     name = "tf.py_function" if eager else "tf.numpy_function"
     if tout is None:
@@ -131,12 +139,12 @@ def _call_or_decorate(func: Any, inp: Any, tout: Any, *, eager: bool) -> Any:
             f"calls a function, and @{name}(Tout=Tout), without both, makes one of tensors."
         )
     if func is not None:
-        return _run_call(_Call(func, tout, eager=eager), _list_inputs(inp))
+        return _run_call(_Call(func, tout, eager=eager, stateful=stateful), _list_inputs(inp))
 
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)
         def call(*args: Any) -> Any:
-            return _run_call(_Call(func, tout, eager=eager), args)
+            return _run_call(_Call(func, tout, eager=eager, stateful=stateful), args)
 
         return call
 
@@ -151,12 +159,16 @@ def _list_inputs(inp: Any) -> list[Any]:
 class _Call:
     """A Python function that returns arrays of certain types."""
 
-    def __init__(self, func: Callable[..., Any], tout: Any, *, eager: bool) -> None:
+    def __init__(
+        self, func: Callable[..., Any], tout: Any, *, eager: bool, stateful: bool = True
+    ) -> None:
         self.is_list = isinstance(tout, list | tuple)
         given = list(tout) if self.is_list else [tout]
         self.dtypes: list[Any] = list(map(_wanted_of, given))
         self.func = func
         self.eager = eager
+        self.what = "tf.py_function" if eager else "tf.numpy_function"
+        self.in_order = stateful and not IN_RULE.value
         self.forms: list[tuple[Any, int]] = []
 
     def take(self, inp: Sequence[Any]) -> list[Array]:
@@ -271,7 +283,7 @@ def _run_call(call: _Call, inp: Sequence[Any]) -> Any:
         found = _run_eagerly(call, arrays)
     elif not call.dtypes:
         take, data = taker(arrays), map(to_data, arrays)
-        with jax.named_scope(f"{CALLS}{'tf.py_function' if call.eager else 'tf.numpy_function'}"):
+        with jax.named_scope(f"{CALLS}{call.what}"):
             jax.experimental.io_callback(
                 lambda *xs: call.on_host(*take(xs)), [], *data, ordered=True
             )  # fmt: skip
@@ -309,27 +321,43 @@ def _specs_of_results(call: _Call, arrays: Sequence[Array]) -> list[jax.ShapeDty
         examples = call.on_host(*[np.ones(x.shape, x.dtype) for x in arrays])
     finally:
         objects.undo()
-    return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
+    return list(map(_spec_of, examples))
 
 
 def _stage_call(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     specs = _specs_of_results(call, arrays)
-    given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
-    run = jax.custom_vjp(lambda *xs: jax.pure_callback(call.on_host, specs, *xs))
+    data = list(map(drop_gradient, arrays))
+    if call.in_order:
+        on_host = CalledBack(call.on_host, call.what)
+        found = jax.experimental.io_callback(on_host, specs, *data, ordered=True)
+    else:
+        found = jax.pure_callback(call.on_host, specs, *data)
+    return _with_gradient(call, list(found), arrays) if call.eager else list(found)
 
-    def forward(*xs: Array) -> Any:
-        return run(*xs), xs
 
-    def backward(xs: Sequence[Array], ups: Sequence[Array]) -> tuple[Any, ...]:
-        ups = [jnp.zeros(s.shape, s.dtype) if u.dtype == jax.dtypes.float0 else u
+def _with_gradient(call: _Call, found: list[Array], arrays: Sequence[Array]) -> list[Array]:
+    """Return what a function has returned for some arrays, as differentiable by these."""
+    specs, given = list(map(_spec_of, found)), list(map(_spec_of, arrays))
+    run = jax.custom_vjp(lambda found, _: found)
+
+    def backward(xs: Sequence[Array], ups: Sequence[Array]) -> Any:
+        ups = [_zeros(s) if u.dtype == jax.dtypes.float0 else u
                for u, s in zip(ups, specs, strict=True)]  # fmt: skip
-        found = jax.pure_callback(call.pull_back, given, *xs, *ups)
-        return tuple(
-            g if is_inexact(x) else np.zeros(x.shape, jax.dtypes.float0)
-            for x, g in zip(xs, found, strict=True)
-        )
+        grads = jax.pure_callback(call.pull_back, given, *xs, *ups)
+        grads = [g if is_inexact(x) else _no_gradient(x) for x, g in zip(given, grads, strict=True)]
+        return list(map(_no_gradient, specs)), grads
 
-    run.defvjp(forward, backward)
-    if not call.eager:
-        arrays = [jax.lax.stop_gradient(x) for x in arrays]
-    return list(run(*arrays))
+    run.defvjp(lambda found, xs: (found, xs), backward)
+    return run(found, list(arrays))
+
+
+def _spec_of(x: Value) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+def _zeros(spec: jax.ShapeDtypeStruct) -> Array:
+    return jnp.zeros(spec.shape, spec.dtype)
+
+
+def _no_gradient(spec: jax.ShapeDtypeStruct) -> Value:
+    return _zeros(spec) if is_inexact(spec) else np.zeros(spec.shape, jax.dtypes.float0)

@@ -16,6 +16,7 @@ from jaxvars.derivatives import custom_gradient as _custom
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import conjugate
 from jaxvars.tf.control.branches import arrays_of
+from jaxvars.tf.control.callbacks import IN_RULE
 from jaxvars.tf.functions.arguments import is_traced
 from jaxvars.tf.functions.eager_gradient import call_now, runs_now
 from jaxvars.tf.tensors.convert import to_array
@@ -94,7 +95,8 @@ class _Custom:
             pull = functools.partial(_with_variables, self._f)
             return call_now(self._f, args, given, kwargs, pull)
         core = _custom.custom_gradient(_for_core(self._f, kwargs))
-        return wrap(core(*given))
+        with IN_RULE.set(True):
+            return wrap(core(*given))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _Custom(types.MethodType(self._f, instance))
@@ -185,7 +187,8 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     def decorated(*args: Any, **kwargs: Any) -> Any:
         given = [nest.map_structure(_to_core_argument, x) for x in args]
         named = {key: nest.map_structure(_to_core_argument, x) for key, x in kwargs.items()}
-        return wrap(core(*given, **named))
+        with IN_RULE.set(True):
+            return wrap(core(*given, **named))
 
     return decorated
 
