@@ -464,3 +464,76 @@ def test_metrics_in_lists_and_dicts_are_the_layers_too():
     }
     model.reset_metrics()
     assert float(model.inner.first.result()) == 0.0
+
+
+# ---------------------------------------------------------------- shapes that Keras infers
+def users_layer(call):
+    class Layer(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.scale = tf.Variable(0.0, trainable=False), tf.Variable(2.0)
+
+        def call(self, x):
+            return call(self, x)
+
+    return Layer()
+
+
+def with_batch(x):
+    return tf.random.normal((tf.shape(x)[0], tf.shape(x)[1]))
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (lambda self, x: x + tf.exp(0.5 * x) * with_batch(x), (3,)),
+        (lambda self, x: x + tf.random.uniform(tf.shape(x)), (3,)),
+        (lambda self, x: tf.nn.dropout(x, 0.5) * self.scale, (3,)),
+        (lambda self, x: x + self.calls.assign_add(1.0), (3,)),
+        (lambda self, x: tf.reshape(x, [tf.shape(x)[0], 3, 1]), (3, 1)),
+        (lambda self, x: tf.tile(tf.ones((1, 3)), [tf.shape(x)[0], 1]) + x, (3,)),
+        (lambda self, x: tf.concat([x, tf.zeros((tf.shape(x)[0], 2))], 1), (5,)),
+        (lambda self, x: x + tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, None], (3,)),
+    ],
+)
+def test_layers_of_the_users_draw_assign_and_use_sizes(batch, call, shape):
+    inputs, layer = tf.keras.Input((3,), batch_size=batch), users_layer(call)
+    for outputs in (layer(inputs), tf.keras.layers.Lambda(lambda x: call(layer, x))(inputs)):
+        assert outputs.shape == (batch, *shape)
+        model = tf.keras.Model(inputs, outputs)
+        assert model(np.ones((4, 3), "float32")).shape == (4, *shape)
+
+
+def test_inference_of_shapes_changes_nothing():
+    def call(layer, x):
+        return x * layer.calls.assign_add(1.0) + with_batch(x)
+
+    tf.random.set_seed(1)
+    first = tf.random.normal(())
+    tf.random.set_seed(1)
+    layer, inputs = users_layer(call), tf.keras.Input((3,))
+    model = tf.keras.Model(inputs, layer(inputs))
+    assert (float(layer.calls), float(tf.random.normal(()))) == (0.0, float(first))
+    model(np.ones((4, 3), "float32"))
+    assert float(layer.calls) == 1.0
+
+
+def test_layers_in_layers_are_built_while_shapes_are_inferred():
+    class Inner(tf.keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.dense, self.drop = tf.keras.layers.Dense(5), tf.keras.layers.Dropout(0.5)
+
+        def call(self, x):
+            return self.drop(self.dense(x) + with_batch(self.dense(x)))
+
+    inputs = tf.keras.Input((3,))
+    model = tf.keras.Model(inputs, Inner()(inputs))
+    model.compile("sgd", "mse")
+    model.fit(data(8, 3), data(8, 5), batch_size=4, verbose=0)
+    assert (model.output_shape, len(model.trainable_weights)) == ((None, 5), 2)
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="Python `bool`"):
+        users_layer(lambda self, x: x if tf.reduce_sum(x) > 0.0 else -x)(inputs)
+    with pytest.raises(jv.errors.CreationError, match="is created"):
+        users_layer(lambda self, x: x + tf.Variable(1.0))(inputs)

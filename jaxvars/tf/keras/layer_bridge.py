@@ -23,10 +23,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from jaxvars.core.frames import LOCAL
 from jaxvars.display.strings import did_you_mean
 from jaxvars.interop import keras as _shared
 from jaxvars.tf.keras import optimizers
+from jaxvars.tf.keras.adapter.inference import is_as_eager
 from jaxvars.tf.keras.adapter.keras import keras
 from jaxvars.tf.keras.adapter.logits import keep_logits, remember
 from jaxvars.tf.keras.adapter.operators import BOXED
@@ -103,7 +103,7 @@ class ArrayProxy(Face):
         if args and isinstance(args[0], RaggedTensor) and self._is_of(keras().layers.Embedding):
             return args[0].with_flat_values(self(args[0].flat_values, *args[1:], **kwargs))
         args = self._take_strings(*args) if args else args
-        if LOCAL.frame is LOCAL.eager and not LOCAL.frame.observers:
+        if is_as_eager():
             return into_keras(layer.__call__, args, kwargs)
         return around([_shared.scope], lambda: into_keras(layer.__call__, args, kwargs))
 

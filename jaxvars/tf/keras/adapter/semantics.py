@@ -21,6 +21,7 @@ from jax.experimental.sparse import BCOO
 
 from jaxvars.errors import line_of
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tf.keras.adapter.inference import infer, infers_shapes
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -65,9 +66,10 @@ def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function of the user; with arrays in and out if Keras does so."""
     if not PLACE.is_in_keras:
         return fn(*args, **kwargs)
+    run = lambda: fn(*box_arrays(args), **box_arrays(kwargs))  # noqa: E731 - of two uses
     PLACE.is_in_keras = False
     try:
-        result = fn(*box_arrays(args), **box_arrays(kwargs))
+        result = infer(run) if infers_shapes() else run()
     except jax.errors.TracerBoolConversionError as error:
         line = line_of(error)
         raise OperatorNotAllowedInGraphError(_NO_BOOL.format(line=line)) from None
