@@ -74,6 +74,6 @@ def _without(program: Any, effects: set[Any]) -> Any:
 
 
 def _without_in(value: Any, effects: set[Any]) -> Any:
-    if isinstance(value, tuple | list):
+    if type(value) in (tuple, list):  # the branches of a cond
         return type(value)(_without_in(part, effects) for part in value)
     return _without(value, effects) if hasattr(value, "eqns") else value

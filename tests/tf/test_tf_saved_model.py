@@ -412,7 +412,7 @@ def test_what_has_only_an_effect_is_left_out_with_one_warning(tmp_path: Path, ca
             x += 1.0
         tf.numpy_function(lambda y: print("called", y), [x], [])
         tf.numpy_function(lambda y: y, [x[0]], tf.float32)  # not used
-        return x * model.v
+        return x * model.v * tf.gather([1.0, 1.0], tf.cast(x[0] > 0.0, tf.int32))
 
     @tf.function(input_signature=[tf.TensorSpec([])])
     def computes(x: Any) -> Any:
