@@ -22,6 +22,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -36,12 +37,15 @@ from jaxvars.autograph.rewrite.source import Unsupported
 from jaxvars.errors import ControlFlowError, line_of, package_of
 
 Function: TypeAlias = Callable[..., Any]
+_Form: TypeAlias = tuple[CodeType, tuple[Any, ...] | None, dict[str, Any] | None]
 
 _LEFT_ALONE: weakref.WeakSet[Any] = weakref.WeakSet()
 _REWRITTEN: weakref.WeakKeyDictionary[CodeType, dict[str, CodeType | str]] = (
     weakref.WeakKeyDictionary()
 )
-_CONVERTED: weakref.WeakKeyDictionary[FunctionType, Any] = weakref.WeakKeyDictionary()
+_CONVERTED: weakref.WeakKeyDictionary[FunctionType, tuple[_Form, FunctionType | None]] = (
+    weakref.WeakKeyDictionary()
+)
 _LOCK = threading.RLock()
 _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CALLERS = frozenset(
@@ -163,10 +167,15 @@ def _convert_argument(value: Any, caller: str) -> Any:
 
 
 def _convert_once(fn: FunctionType) -> FunctionType | None:
-    """Return the same converted function each time: JAX's caches know functions by identity."""
-    if fn not in _CONVERTED:
-        _CONVERTED[fn] = convert_function(fn)
-    return _CONVERTED[fn]
+    """Return the same converted function each time: JAX's caches know functions by identity.
+
+    Another one if its code has been replaced meanwhile, as IPython's autoreload does.
+    """
+    form = fn.__code__, fn.__defaults__, fn.__kwdefaults__
+    known = _CONVERTED.get(fn)
+    if known is None or not all(map(is_, known[0], form)):
+        _CONVERTED[fn] = known = form, convert_function(fn)
+    return known[1]
 
 
 # ---------------------------------------------------------------- conversion

@@ -1224,6 +1224,26 @@ def test_a_file_that_was_edited_and_loaded_again_is_the_source(tmp_path, monkeyp
     assert float(compiled(module.step)(jnp.float32(1.0))) == 4.0  # of what was loaded
 
 
+def test_a_function_is_converted_again_when_its_code_is_replaced():
+    def scale(x, by=2.0, *, more=0.0):
+        return x * by + more if x > 0 else x
+
+    def other(x, by=2.0, *, more=0.0):
+        return x * by * 10.0 + more if x > 0 else x
+
+    def run():
+        found = (lambda x: sum(map(scale, [x])), lambda x: jv.cond(x > 0, scale, scale, x))
+        return [float(compiled(fn)(jnp.float32(3.0))) for fn in found]
+
+    assert run() == run() == [6.0, 6.0]
+    scale.__code__ = other.__code__  # as IPython's autoreload does, and in the lines below
+    assert run() == run() == [60.0, 60.0]
+    scale.__defaults__ = (1.0,)
+    assert run() == [30.0, 30.0]
+    scale.__kwdefaults__ = {"more": 1.0}
+    assert run() == [31.0, 31.0]
+
+
 def _absolute(x):
     return x if x > 0 else -x
 
