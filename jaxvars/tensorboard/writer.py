@@ -315,15 +315,17 @@ class Default:
     """A default: one value for the process, and those of the open `with`s above it.
 
     A thread or coroutine has that of its own last `with`. One that has none, as a thread in which
-    XLA calls back, has that of the others, if they agree.
+    XLA calls back, has that of the others' innermost ones, if they agree.
     """
 
-    __slots__ = ("_here", "_open", "_process", "_what")
+    __slots__ = ("_here", "_levels", "_process", "_what")
 
     def __init__(self, what: str, value: Any) -> None:
         self._what = what
         self._process = [Setting(value, False)]  # lists, which are told apart by identity
-        self._open: list[tuple[int, list[Setting]]] = []
+        self._levels: dict[
+            int, tuple[list[Setting] | None, list[Setting]]
+        ] = {}  # by id, after the outer one
         self._here: context.Scoped[list[Setting] | None] = context.Scoped(None)
 
     @property
@@ -333,12 +335,14 @@ class Default:
         return (self._find_of_others() if here is None else here)[0]
 
     def _find_of_others(self) -> list[Setting]:
-        found = list(dict(tuple(self._open)).values())  # the last one of each thread
+        known = tuple(self._levels.values())
+        outer = {id(around) for around, _ in known}
+        found = [level for _, level in known if id(level) not in outer]  # the innermost ones
         if any(level[0].value is not found[0][0].value for level in found[1:]):
             raise ValueError(
-                f"Several threads have set a default {self._what}, and {user_line()} is in a "
-                "thread that has set none, or a compiled function calls back: it cannot be told "
-                "whose summary that is. Set one default for all of them, outside of the threads."
+                f"Several threads or coroutines have set a default {self._what}, and {user_line()} "
+                "is in one that has set none, or a compiled function calls back: it cannot be told "
+                "whose summary that is. Set one default for all of them, outside of them."
             )
         return found[-1] if found else self._process
 
@@ -357,12 +361,12 @@ class Default:
     def set_to(self, value: Any) -> Generator[None]:
         """Set it inside of a `with`."""
         level = [Setting(value, is_staged())]
-        self._open.append((threading.get_ident(), level))
+        self._levels[id(level)] = self._here.value, level
         try:
             with self._here.set(level):
                 yield
-        finally:  # not the last one if another `with` has been opened meanwhile
-            self._open[:] = [known for known in self._open if known[1] is not level]
+        finally:
+            del self._levels[id(level)]
 
 
 WRITER = Default("writer", None)

@@ -27,7 +27,7 @@ def nothing_is_left():
     assert summary.get_step() is None
     assert not [t for t in threading.enumerate() if t.name == "jaxvars summary" and t.is_alive()]
     for default in (summary.WRITER, summary.STEP, summary.CONDITION):
-        assert default._open == []
+        assert default._levels == {}
 
 
 def read(folder) -> list:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import contextvars
+import itertools
 import shutil
+import sys
 import threading
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import tensorboard as summary
 from jaxvars.errors import CheckError
+from jaxvars.tensorboard.writer import WRITER, Default
 from tests.tensorboard.test_tensorboard import Late, read, scalars
 
 
@@ -322,4 +329,57 @@ def test_each_thread_has_its_own_default_and_programs_that_cannot_tell_say_so(tm
     for i, name in enumerate("ab"):
         assert [(tag, step) for tag, step, _ in scalars(writers[i], tmp_path / name)] == [(name, i)]
         writers[i].close()
-    assert "Several threads have set a default writer" in found[0]
+    assert "Several threads or coroutines have set a default writer" in found[0]
+
+
+def of_another_thread():
+    """What a thread finds that has set no default, as one of XLA's."""
+    return run_in_threads(lambda: WRITER.setting.value)[0]
+
+
+def test_coroutines_of_one_thread_that_have_a_default_each_are_told_apart(tmp_path):
+    writers = [summary.create_file_writer(tmp_path / name) for name in "ab"]
+
+    async def run() -> None:
+        is_open, go = asyncio.Event(), asyncio.Event()
+
+        async def other() -> None:
+            with writers[1].as_default():
+                is_open.set()
+                await go.wait()
+
+        with writers[0].as_default():
+            task = asyncio.create_task(other())  # inside: its `with` alone counts
+            await is_open.wait()
+            assert of_another_thread() is writers[1]
+            refused = pytest.raises(ValueError, match="Several threads or coroutines")
+            with summary.create_file_writer(tmp_path / "c").as_default(), refused:
+                of_another_thread()
+            go.set()
+            await task
+            assert of_another_thread() is writers[0]
+
+    asyncio.run(run())
+    assert of_another_thread() is None
+
+
+@pytest.mark.parametrize("instruction", range(60))
+def test_a_default_that_ends_leaves_what_another_thread_begins_meanwhile(instruction):
+    default, count = Default("writer", None), itertools.count()
+    with contextlib.ExitStack() as others:
+
+        def trace(frame, event, _):
+            if event == "call" and frame.f_code is not Default.set_to.__wrapped__.__code__:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode" and next(count) == instruction:  # in the middle of the end
+                contextvars.Context().run(others.enter_context, default.set_to("other's"))
+            return trace
+
+        with default.set_to("own"):
+            before = sys.gettrace()
+            sys.settrace(trace)
+        sys.settrace(before)
+        is_over = next(count) <= instruction
+        assert default.setting.value == (None if is_over else "other's")
+    assert default.setting.value is None
