@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
+from threads import run_in_threads
 
+import jaxvars as jv
 from jaxvars import random as core
 from jaxvars import tf
 
@@ -366,3 +370,31 @@ def test_a_generator_made_in_the_first_call(tmp_path):
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     for one in (loaded, draws):
         assert [one().numpy(), one().numpy()] == found[1:]
+
+
+# ---------------------------------------------------------------- threads
+def test_a_transaction_draws_while_another_thread_sets_the_seed(monkeypatch):
+    v, has_begun, sets, drawn = tf.Variable(0.0), *(threading.Event() for _ in range(3))
+    own, found = core.set_seed, []
+
+    def set_core_seed(seed):  # which assigns, and so waits for the transaction
+        sets.set()
+        found.append(drawn.wait(20))
+        own(seed) if found[0] else None
+
+    def train():
+        with jv.transaction():
+            v.assign(1.0)
+            has_begun.set()
+            sets.wait(20)
+            v.assign(tf.random.uniform([]))
+            drawn.set()
+
+    def set_seed():
+        has_begun.wait(20)
+        tf.random.set_seed(1234)
+
+    monkeypatch.setattr(core, "set_seed", set_core_seed)
+    run_in_threads(train, set_seed)
+    assert found == [True]
+    assert v.numpy() == pytest.approx(EAGER[0])

@@ -98,10 +98,12 @@ def set_seed(seed: Any) -> None:
         _Streams.eager.clear()
         _Streams.mapped.clear()
         _Streams.numbers = python.Random(number)
-        core.set_seed([number >> 32 & _MASK, number & _MASK])
-        for state, own in _Streams.traced:
-            with jax.enable_x64(state.dtype.itemsize == 8):  # as when its function was traced
-                state.assign(state_of(*own))
+        traced = tuple(_Streams.traced)
+    # Without the lock: an assign waits for a step or transaction, which may draw.
+    core.set_seed([number >> 32 & _MASK, number & _MASK])
+    for state, own in traced:
+        with jax.enable_x64(state.dtype.itemsize == 8):  # as when its function was traced
+            state.assign(state_of(*own))
 
 
 def require_seeds() -> None:
