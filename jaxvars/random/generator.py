@@ -244,7 +244,7 @@ class _Global:
     """The generator that is there for all, once there is one."""
 
     generator: ClassVar[Generator | None] = None
-    lock: ClassVar[Any] = threading.Lock()
+    lock: ClassVar[Any] = threading.RLock()  # a handler of signals or a finalizer may draw, too
 
 
 def get_global_generator() -> Generator:
@@ -259,7 +259,8 @@ def get_global_generator() -> Generator:
         if _Global.generator is None:
             # A compiled function may be the first to ask: the generator is not one that it makes.
             with context.at(context.EVAL), jax.default_device(None):
-                _Global.generator = within(LOCAL.eager, Generator)
+                made = within(LOCAL.eager, Generator)
+            _Global.generator = _Global.generator or made
         return _Global.generator
 
 

@@ -540,6 +540,27 @@ def test_first_used_anywhere(use, monkeypatch):
     assert random.get_global_generator().state._cell.sharding is None
 
 
+INTERRUPTED = """
+import os, signal
+import jaxvars as jv
+from jaxvars import tf
+
+def interrupted(n, own=os.urandom):  # it gives the seed of the global generator
+    os.urandom = own
+    os.kill(os.getpid(), signal.SIGUSR1)
+    return own(n)
+
+for get in (jv.random.get_global_generator, tf.random.get_global_generator):
+    found, os.urandom = [], interrupted
+    signal.signal(signal.SIGUSR1, lambda *_: found.append(get()))
+    print([get()] == found)
+"""
+
+
+def test_a_handler_may_draw_while_the_global_generator_is_made(run_python):
+    assert run_python("-c", INTERRUPTED, timeout=60).stdout.split() == ["True", "True"]
+
+
 def test_set_global_generator():
     mine = G(7)
     random.set_global_generator(mine)

@@ -255,7 +255,7 @@ class _Global:
     """The generator that is there for all, once there is one."""
 
     generator: ClassVar[Generator | None] = None
-    lock: ClassVar[Any] = threading.Lock()
+    lock: ClassVar[Any] = threading.RLock()  # a handler of signals or a finalizer may draw, too
 
 
 def get_global_generator() -> Generator:
@@ -271,7 +271,8 @@ def get_global_generator() -> Generator:
         if _Global.generator is None:
             check_seeded("get_global_generator")
             with context.at(context.EVAL), jax.default_device(None):
-                _Global.generator = within(LOCAL.eager, Generator.from_non_deterministic_state)
+                made = within(LOCAL.eager, Generator.from_non_deterministic_state)
+            _Global.generator = _Global.generator or made
         return _Global.generator
 
 
