@@ -7,7 +7,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, final
 
@@ -23,7 +22,7 @@ from jaxvars.compiler.signature import name_of
 from jaxvars.core.frame import Owner
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, LeakWarning
-from jaxvars.leaks.watch import find_leaks
+from jaxvars.leaks.watch import RAISES, find_leaks
 from jaxvars.modules.functionalize import functionalize
 from jaxvars.modules.state import State, require_values
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
@@ -121,8 +120,7 @@ class _Check:
 
     def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
         """Return the function as it is compiled; raise if it leaves tracers behind."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", LeakWarning)
+        with RAISES.set(True):
             try:
                 return self._compiled.trace(*args, **kwargs)
             except LeakWarning as leak:

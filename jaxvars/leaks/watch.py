@@ -40,6 +40,9 @@ _Test: TypeAlias = Callable[[object], bool]
 _MISSING = object()  # an attribute that is not there
 _MOST = 3  # leaks that are told of at a time
 
+RAISES: context.Scoped[bool] = context.Scoped(False)
+"""Whether what would be a warning is raised here; a filter of warnings holds for all threads."""
+
 
 class _Set(NamedTuple):
     """An attribute of a Module that was set while a function was traced: what it was, and where.
@@ -101,7 +104,7 @@ class _Watch:
         if error is not None:
             self._set_back(self._tester())
         elif self._has_drawn and (said := draws.explain(self._name, self._function, self._objects)):
-            warn_user(said, LeakWarning)
+            _warn(said)
         if outer is not None:
             outer._sets = {**self._sets, **outer._sets}  # the first old value of each
             outer._told += self._told
@@ -149,14 +152,14 @@ class _Watch:
             raise CompileError(errors[0].explain_error(left))
         if leaks:
             self._told += [weakref.ref(leak.value) for leak in leaks]
-            warn_user("\n".join(x.explain(self._name) for x in leaks[:_MOST]), LeakWarning)
+            _warn("\n".join(x.explain(self._name) for x in leaks[:_MOST]))
 
     def warn(self) -> None:
         """Warn of attributes of Modules that have tracers now, of whichever trace."""
         for each in self._sets.values():
             for place, value in each.find(context.is_tracer)[:1]:
                 leak = Leak(place, value, [], each.line if not place.path else None)
-                warn_user(leak.explain(self._name), LeakWarning)
+                _warn(leak.explain(self._name))
 
     def _set_back(self, is_wanted: _Test | None) -> set[tuple[int, str]]:
         """Give attributes that hold tracers their old values; return which did."""
@@ -192,6 +195,12 @@ def find_leaks(
         leak = Leak(place, value, search.functions, at, of)
         found.setdefault((*leak.key, place.kind), leak)
     return list(found.values())
+
+
+def _warn(said: str) -> None:
+    if RAISES.value:
+        raise LeakWarning(said)
+    warn_user(said, LeakWarning)
 
 
 def _is_decided_by_class(module: Module, name: str) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import itertools
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars.debugging import verify
-from jaxvars.errors import CheckError
+from jaxvars.errors import CheckError, LeakWarning
 from jaxvars.tracing import context
 
 X = jnp.array([0.5, -1.0])
@@ -205,3 +207,15 @@ def test_an_integer_beyond_those_of_jax_differs_and_no_call_is_not_a_check():
         verify(lambda n: n * n, 100_000)
     with pytest.raises(ValueError, match="calls=0 times"):
         verify(lambda n: n * n, 1, calls=0)
+
+
+def test_warnings_of_other_threads_stay_warnings():
+    def warn():
+        warnings.warn("of another thread", LeakWarning, stacklevel=1)
+
+    def step(x):
+        run_in_threads(warn)
+        return 2 * x
+
+    with pytest.warns(LeakWarning, match="of another thread"):
+        verify(step, X)
