@@ -7,10 +7,12 @@ import itertools
 import re
 import shutil
 import sys
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 from jaxvars import tf
 from jaxvars.tf.data.generators.calls import named_in
@@ -898,3 +900,40 @@ def test_a_dataset_is_an_element() -> None:
     assert [int(x) for x in pair.flat_map(lambda _, d: d)] == [0, 1, 2]
     with pytest.raises(TypeError, match="is not supported for datasets that"):
         pair.as_numpy_iterator()
+
+
+class Noted:
+    """A lock that says when a thread waits for it."""
+
+    def __init__(self, lock, begun, waits):
+        self.lock, self.begun, self.waits = lock, begun, waits
+
+    def __enter__(self):
+        self.waits.set() if self.begun.is_set() else None
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def test_threads_may_share_an_iterator():
+    begun, waits = threading.Event(), threading.Event()
+
+    def function(x):
+        if int(x) == 1:
+            begun.set()
+            waits.wait(20)
+        return x
+
+    def second():
+        begun.wait(20)
+        try:
+            return int(next(iterator))
+        finally:
+            waits.set()
+
+    iterator = iter(Dataset.range(4).map(function))
+    iterator._lock = Noted(threading.RLock(), begun, waits)
+    assert int(next(iterator)) == 0
+    assert run_in_threads(lambda: int(next(iterator)), second) == [1, 2]
+    assert list(map(int, iterator)) == [3]

@@ -2,12 +2,14 @@
 
 Rules this file keeps:
 - an error does not end an iterator: the next element comes after it;
+- threads may share one: each element goes to one of them;
 - the state is written when a checkpoint requests it (`data/generators/cursor.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
@@ -50,6 +52,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
         self._cursor, self._spec, self._forms = cursor, spec, forms
         self._feed: Feed | None = None
         self._draws = draws  # of the functions of the dataset
+        self._lock = threading.RLock()
 
     @property
     def element_spec(self) -> Any:
@@ -87,16 +90,17 @@ class DatasetIterator(Recorded, Iterator[Any]):
 
     # ------------------------------------------------------------ the state
     def next_element(self) -> Element:
-        """Return the next element as the dataset has it."""
-        self._read()
-        try:
-            with ITERATION.set(self._draws):
-                return next(iter(self._cursor))
-        except StopIteration:
-            raise
-        except Exception:
-            self._cursor.resume()
-            raise
+        """Return the next element as the dataset has it; threads that share it take turns."""
+        with self._lock:
+            self._read()
+            try:
+                with ITERATION.set(self._draws):
+                    return next(iter(self._cursor))
+            except StopIteration:
+                raise
+            except Exception:
+                self._cursor.resume()
+                raise
 
     def refusal(self, held: set[int]) -> Exception | None:
         """Return why the place cannot be saved with the cells of some keys."""
