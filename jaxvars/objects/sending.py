@@ -29,6 +29,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from linecache import getlines
 from types import FunctionType
 from typing import Any, TypeAlias, TypeVar, final
@@ -42,8 +43,8 @@ _NAMES_WITH_DOTS = 4  # the first protocol of pickle that writes them
 _OWNERS: WeakKeyDictionary[Callable[[], Any], ref[Any]] = WeakKeyDictionary()
 
 
-SOURCES: deque[tuple[str, ...]] = deque(maxlen=64)
-"""The lines of files that functions were compiled from which others have sent here."""
+SOURCES: deque[tuple[str, ...]] = deque(maxlen=4096)
+"""The lines of files that functions were compiled from which others have sent here, newest last."""
 
 
 class Sent(ABC):
@@ -120,7 +121,10 @@ class _Sources:
 
 
 def _keep_sources(sources: list[tuple[str, ...]]) -> None:
-    SOURCES.extend(lines for lines in sources if lines not in SOURCES)
+    for lines in reversed(sources):  # a function's own file last: where there are too many it stays
+        with suppress(ValueError):
+            SOURCES.remove(lines)
+        SOURCES.append(lines)
 
 
 def _refer(owner: Sent, name: str, sent: T) -> Callable[[], T]:

@@ -318,6 +318,34 @@ def test_functions_of_a_notebook(tmp_path: Path):
     )
 
 
+CELLS = """
+import linecache, subprocess, sys, cloudpickle
+
+def run_cell(name, text):
+    linecache.cache[name] = len(text), None, text.splitlines(True), name
+    exec(compile(text, name, "exec"), globals())
+
+run_cell("<cell 0>", '''
+import jaxvars as jv
+
+@jv.compile(autograph=True)
+def step(x):
+    return x * 10 if x > 0 else x
+''')
+for i in range(1, int(sys.argv[1])):
+    run_cell(f"<cell {i}>", f"def f{i}(x): return x + {i}")
+worker = "import pickle, sys; print([float(pickle.load(sys.stdin.buffer)(2.0))])"
+given = cloudpickle.dumps(step)
+done = subprocess.run([sys.executable, "-c", worker], input=given, capture_output=True)
+print(done.stdout.decode().strip() or done.stderr.decode())
+"""
+
+
+@pytest.mark.parametrize("count", [100, 5000])
+def test_a_function_of_a_notebook_with_many_cells(tmp_path: Path, count: int):
+    assert run(tmp_path, CELLS, str(count)) == [[20.0]]
+
+
 EDITED = """
 import subprocess, sys, cloudpickle
 import jaxvars as jv

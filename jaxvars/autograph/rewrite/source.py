@@ -93,7 +93,7 @@ def _read_node(fn: FunctionType) -> tuple[Any, int]:
 
 def _sent_lines(code: CodeType) -> list[str]:
     """Return the lines of the file of a function that another process has sent, if it has."""
-    for lines in tuple(SOURCES):
+    for lines in reversed(tuple(SOURCES)):
         with contextlib.suppress(SyntaxError):  # a cell of a notebook may `await`
             if code in _all_codes("".join(lines), code.co_filename):
                 return list(lines)
