@@ -8,6 +8,7 @@ from threads import run_in_threads
 
 import jaxvars as jv
 import jaxvars.tf as tf
+from jaxvars.tf.debugging import placement
 from jaxvars.tf.registry.rows import INSTEAD, WRITTEN
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -149,6 +150,31 @@ def test_off_is_off(capfd):
     capfd.readouterr()
     tf.square(tf.Variable(2.0)).numpy()
     assert capfd.readouterr().err == ""
+
+
+def test_a_thread_that_ends_with_its_log_on_leaves_nothing():
+    tf.square(2.0)
+    code = tf.square.__code__
+    run_in_threads(lambda: tf.debugging.set_log_device_placement(True))
+    assert tf.square.__code__ is not code
+    tf.square(2.0)
+    assert (tf.square.__code__, INSTEAD) == (code, [])
+
+
+def test_operations_are_called_for_the_first_time_while_the_log_is_switched(monkeypatch):
+    class Switched:
+        """A row, and its function; another one is called as the code of this one is set."""
+
+        function = property(lambda self: self)
+
+        def __setattr__(self, name, code):
+            written[Switched()] = code
+
+    written = {**WRITTEN, Switched(): None}
+    monkeypatch.setattr(placement, "WRITTEN", written)
+    tf.debugging.set_log_device_placement(True)
+    tf.debugging.set_log_device_placement(False)
+    assert len(written) == len(WRITTEN) + 4
 
 
 def test_refused_inside_a_tape():

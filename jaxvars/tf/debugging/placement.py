@@ -3,7 +3,7 @@
 Rules this file keeps:
 - an operation of the table is one line, whatever it consists of, once it has run; what no
   operation of `tf` computes has a line with JAX's name for it;
-- while no thread has the log on, nothing here is called by anything.
+- while no living thread has the log on, nothing here is called by anything.
 """
 
 from __future__ import annotations
@@ -97,34 +97,39 @@ class _Log(StandingWatcher):
 
 
 _LOG = _Log("The log of placement")
-_ON: set[int] = set()
+_ON: set[threading.Thread] = set()
 """The threads whose log is on."""
+
+_SWITCHING = threading.RLock()
 
 
 def _begin() -> None:
     """Be told of operations, of constants, and of what is done to variables."""
-    if not _ON:
-        INSTEAD.append(_CODE)
-        CREATED.append(_log_new)
-        CONVERSIONS.insert(0, (-math.inf, object, _log_constant))
-        for put, instead, _ in _PLACES:
-            put(instead)
-        for row in WRITTEN:
-            row.function.__code__ = _CODE
-    _ON.add(threading.get_ident())
+    with _SWITCHING:
+        if _CODE not in INSTEAD:
+            INSTEAD.append(_CODE)
+            CREATED.append(_log_new)
+            CONVERSIONS.insert(0, (-math.inf, object, _log_constant))
+            for put, instead, _ in _PLACES:
+                put(instead)
+            for row in tuple(WRITTEN):  # another thread may call an operation for the first time
+                row.function.__code__ = _CODE
+        _ON.add(threading.current_thread())
 
 
 def _end() -> None:
-    """Be told no more, if no other thread is to be."""
-    _ON.discard(threading.get_ident())
-    if not _ON and _CODE in INSTEAD:
-        INSTEAD.remove(_CODE)
-        CREATED.remove(_log_new)
-        CONVERSIONS[:] = [one for one in CONVERSIONS if one[2] is not _log_constant]
-        for put, _, own in _PLACES:
-            put(own)
-        for row, code in WRITTEN.items():
-            row.function.__code__ = code
+    """Be told no more, if no other living thread is to be."""
+    with _SWITCHING:
+        _ON.intersection_update(threading.enumerate())  # those that live
+        _ON.discard(threading.current_thread())
+        if not _ON and _CODE in INSTEAD:
+            INSTEAD.remove(_CODE)
+            CREATED.remove(_log_new)
+            CONVERSIONS[:] = [one for one in CONVERSIONS if one[2] is not _log_constant]
+            for put, _, own in _PLACES:
+                put(own)
+            for row, code in tuple(WRITTEN.items()):
+                row.function.__code__ = code
 
 
 def _write(op: str, value: Any = None) -> None:
@@ -174,6 +179,8 @@ _CODE = _call_operation.__code__
 
 def run_row(row: Row, /, *args: Any, **kwargs: Any) -> Any:
     """Call an operation of the table by the code that it has."""
+    if not _LOG.stands():
+        _end()  # if the threads whose log is on have ended
     function = row.function
     own = FunctionType(WRITTEN[row], function.__globals__, None, function.__defaults__)
     own.__kwdefaults__ = function.__kwdefaults__
