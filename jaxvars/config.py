@@ -21,6 +21,7 @@ import os
 import platform
 import re
 import tempfile
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,7 @@ __all__ = [
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 
+_ASKING = threading.RLock()  # JAX is asked whether it has started, or told how many devices
 _NUMBER = re.compile(r":(\d+)$")
 _PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 _FRACTION = "XLA_CLIENT_MEM_FRACTION"
@@ -156,11 +158,12 @@ def set_logical_devices(count: int, device_type: str = "CPU") -> None:
         )
     if count < 1:
         raise DeviceError(f"A process has at least one CPU device, not {count}.")
-    if has_started():
-        have = len(list_devices("cpu"))
-        _refuse_late(count != have, f"{count} CPU devices", f"it has {have}")
-    else:
-        jax.config.update("jax_num_cpu_devices", count)
+    with _ASKING:
+        if not has_started():
+            jax.config.update("jax_num_cpu_devices", count)
+            return
+    have = len(list_devices("cpu"))
+    _refuse_late(count != have, f"{count} CPU devices", f"it has {have}")
 
 
 def set_visible_devices(
@@ -278,13 +281,16 @@ def has_started() -> bool:
     >>> isinstance(has_started(), bool)
     True
     """
-    known: Any = jax.config.values["jax_num_cpu_devices"]
-    try:  # JAX refuses another number once it has started, and has no other way to ask
-        jax.config.update("jax_num_cpu_devices", known + 1)
-    except RuntimeError:
-        return True
-    jax.config.update("jax_num_cpu_devices", known)
-    return False
+    with _ASKING:
+        known: Any = jax.config.values["jax_num_cpu_devices"]
+        asked = _Asked(known)
+        try:  # JAX refuses another number once it has started, and has no other way to ask
+            jax.config.update("jax_num_cpu_devices", asked)
+        except RuntimeError:
+            return True
+        asked.is_another = False
+        jax.config.update("jax_num_cpu_devices", known)
+        return False
 
 
 def compilation_cache(
@@ -326,6 +332,21 @@ def compilation_cache(
 
 
 # ---------------------------------------------------------------- helpers
+@final
+class _Asked(int):
+    """The number that JAX has, which seems to be another one while that is needed.
+
+    JAX may start in another thread meanwhile, and must find the right number.
+    """
+
+    is_another = True
+
+    def __eq__(self, other: object) -> bool:
+        return not self.is_another and int(self) == other
+
+    __hash__ = int.__hash__
+
+
 def _make_writable(folder: Path) -> Path:
     """Return a folder in which files can be made; JAX would only warn, at each program."""
     try:

@@ -104,6 +104,31 @@ print("fine")
     )
 
 
+def test_jax_starts_in_another_thread_while_it_is_asked_whether_it_has(run_python):
+    in_a_new_process(
+        run_python,
+        """
+import threading
+
+def update_and_start(*args, own=jax.config.update):
+    own(*args)
+    jax.config.update = own
+    starts = threading.Thread(target=jax.devices)
+    starts.start()
+    starts.join(60)
+
+jv.config.set_logical_devices(2)
+jax.config.update = update_and_start
+jv.config.list_physical_devices("GPU")
+assert jv.config.has_started()
+jv.config.set_logical_devices(len(jax.devices()))
+assert len(jax.devices()) == jax.config.jax_num_cpu_devices == 2
+jax.config.update("jax_num_cpu_devices", 2)
+print("fine")
+""",
+    )
+
+
 FAKE_GPUS = """
 jv.config._count_driver_gpus = lambda: 3  # as on a machine that has them
 gpus = jv.config.list_physical_devices("GPU")
