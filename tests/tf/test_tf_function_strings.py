@@ -12,11 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import tf
 from jaxvars.errors import TapeError
 from jaxvars.tf.functions import function as functions
+from jaxvars.tf.functions import strings as functions_of_strings
 from jaxvars.tf.tensors.handles import TABLES, new_table
 
 InvalidArgumentError = tf.errors.InvalidArgumentError
@@ -180,6 +182,58 @@ def test_calls_in_threads_have_strings_of_their_own():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_transaction_calls_what_another_thread_calls_meanwhile(monkeypatch):
+    f = tf.function(lambda s: tf.strings.split(s, sep=" ").to_tensor())
+    assert value(f(strings("a b"))) == [[b"a", b"b"]]
+    assert f._strings.made_for == functions_of_strings.SIZED
+    called, done, own = threading.Event(), threading.Event(), functions_of_strings._call
+
+    def call(*args):  # which is to trace, and would wait for the transaction
+        called.set()
+        monkeypatch.setattr(functions_of_strings, "_call", own)
+        assert done.wait(20), "the transaction waits for this call"
+        return own(*args)
+
+    def first():
+        return value(f(strings("a b c")))
+
+    def second():
+        called.wait(20)
+        with jv.transaction():
+            found = value(f(strings("d e")))
+            done.set()
+        return found
+
+    monkeypatch.setattr(functions_of_strings, "_call", call)
+    assert run_in_threads(first, second) == [[[b"a", b"b", b"c"]], [[b"d", b"e"]]]
+
+
+def test_a_call_while_another_thread_has_new_sizes_has_sizes_of_its_own(monkeypatch):
+    f = tf.function(lambda s: tf.strings.split(s, sep=" ").to_tensor())
+    assert value(f(strings("a b"))) == [[b"a", b"b"]]
+    called, done, own = threading.Event(), threading.Event(), functions_of_strings._call
+
+    def call(*args):
+        called.set()
+        monkeypatch.setattr(functions_of_strings, "_call", own)
+        assert done.wait(20)
+        return own(*args)
+
+    def second():
+        called.wait(20)
+        try:
+            return value(f(strings("d e f g", "h i j k")))
+        finally:
+            done.set()
+
+    monkeypatch.setattr(functions_of_strings, "_call", call)
+    found = run_in_threads(lambda: value(f(strings("a b", "c d"))), second)
+    assert found == [
+        [[b"a", b"b"], [b"c", b"d"]],
+        [[b"d", b"e", b"f", b"g"], [b"h", b"i", b"j", b"k"]],
+    ]
 
 
 def test_a_call_while_a_function_learns_of_strings_runs_what_there_is(monkeypatch):

@@ -63,7 +63,7 @@ class Programs:
 
     Attributes:
         made_for: the last of these that one has served.
-        lock: held until it is known what the sizes of a new program depend on.
+        lock: held while sizes are looked for; not in a call, which waits for other threads.
     """
 
     def __init__(self) -> None:
@@ -77,6 +77,16 @@ class Programs:
         if number and number not in self._sizes:
             weakref.finalize(args[0], self._sizes.pop, number, None).atexit = False
         return self._sizes.setdefault(number, [])
+
+    def take_sizes(self, args: Any, strings: list[np.ndarray]) -> Sizes:
+        """Return sizes that strings have parts of, which no other call uses; new ones else."""
+        with self.lock:
+            known = self.sizes_for(args)
+            free = (x for x in known if not x.is_taken and x.fit(strings))
+            if (sizes := next(free, None)) is None:
+                known.append(sizes := Sizes(f"#{len(known)}"))
+            sizes.is_taken = True
+            return sizes
 
 
 def _map_leaves(change: Callable[[Any], Any], given: Any) -> Any:
@@ -191,13 +201,11 @@ def _call(
 
 def _call_for_sizes(function: Any, args: Any, kwargs: dict[str, Any], strings: Any) -> Any:
     """Call a program that was traced for the sizes that these strings have parts of."""
-    recording, programs = Recording(strings), function._strings
-    known = programs.sizes_for(args)
-    with programs.lock:
-        sizes = next((x for x in known if x.fit(strings)), None) or Sizes(f"#{len(known)}")
-        try:
-            named = {**kwargs, SIZES_NAME: sizes.name}
-            return _call(function, args, named, strings, recording)
-        finally:  # it may have been traced, and then failed
-            sizes.traces += [recording.steps] if recording.steps else []
-            known += [] if sizes in known else [sizes]
+    recording = Recording(strings)
+    sizes = function._strings.take_sizes(args, strings)
+    try:
+        named = {**kwargs, SIZES_NAME: sizes.name}
+        return _call(function, args, named, strings, recording)
+    finally:  # it may have been traced, and then failed
+        sizes.traces += [recording.steps] if recording.steps else []
+        sizes.is_taken = False

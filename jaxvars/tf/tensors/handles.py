@@ -112,10 +112,14 @@ class Table:
 
 @final
 class Sizes:
-    """The sizes that strings have parts of: programs are traced for them, and run for no others."""
+    """The sizes that strings have parts of: programs are traced for them, and run for no others.
+
+    Attributes:
+        is_taken: a call uses them: what it traces may depend on more sizes, so others may not.
+    """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.is_taken = name, False
         self.traces: list[list[Step]] = []
 
     def fit(self, strings: Sequence[np.ndarray]) -> bool:
