@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import MemberDescriptorType
 from typing import Any, NamedTuple, TypeAlias, final
 
+from jaxvars.autograph.operators.watch import PUT_BACK
 from jaxvars.compiler.creation import WATCH
 from jaxvars.compiler.signature import Call
 from jaxvars.core.frames import LOCAL
@@ -124,6 +125,12 @@ class _Watch:
                 old = attributes(module).get(name, _MISSING)
             line = None if frame is None else (frame.f_code, frame.f_lineno)
             self._sets[key] = _Set(weakref.ref(module), name, old, line)
+
+    def note_put_back(self, module: Module, name: str) -> None:
+        """Take note of an attribute that has its old value, if it was set without our notice."""
+        known = self._sets.get((id(module), name))
+        if known is None or known.module() is not module:
+            self.note_set(module, name)
 
     def _tester(self) -> _Test | None:
         """Return what says whether a value is a tracer of the traces; None if none is alive."""
@@ -244,9 +251,15 @@ def _note_set(module: Module, name: str) -> None:
         watch.note_set(module, name)
 
 
+def _note_put_back(owner: object, name: str) -> None:
+    if _LOCAL.watch is not None and isinstance(owner, Module):
+        _LOCAL.watch.note_put_back(owner, name)
+
+
 def install() -> None:
     """Have each trace that has succeeded looked at."""
     WATCH[0] = _Watch
     AROUND.append(_note_trace)
     SETTING.append(_note_set)
+    PUT_BACK.append(_note_put_back)
     PURE[0] = _Pure

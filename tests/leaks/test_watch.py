@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from threads import run_in_threads
 
 import jaxvars as jv
 from jaxvars import tf
@@ -519,6 +520,26 @@ def test_threads_that_trace_at_a_time_are_told_apart():
     for thread in threads:
         thread.join()
     assert (found, [m.ema for m in models]) == (["self.ema"] * 4, [0.0] * 4)
+
+
+@pytest.mark.parametrize("set_in_branch", [
+    lambda model: object.__setattr__(model, "ema", 7.0),
+    lambda model: run_in_threads(lambda: setattr(model, "ema", 7.0)),
+], ids=["object", "thread"])  # fmt: skip
+def test_an_attribute_that_is_set_unseen_in_a_branch_has_its_old_value_again(set_in_branch):
+    model, put = Average(), jv.autograph.do_not_convert(set_in_branch)
+
+    @jv.compile(autograph=True)
+    def step(x: Any) -> Any:
+        y = x
+        if x > 0:
+            put(model)
+            y = x * model.ema
+        return y
+
+    with pytest.raises(CompileError, match=r"ema of Average holds a value"):
+        step(X)
+    assert model.ema == 0.0
 
 
 def test_nothing_is_kept_of_a_trace_and_a_copy_is_another_module():

@@ -42,6 +42,8 @@ from jaxvars.autograph.operators.values import Later, Undefined
 Change: TypeAlias = "Place | Grown | Other"
 
 _NOTHING = Undefined("nothing")
+PUT_BACK: list[Callable[[object, str], None]] = []
+"""What is told of an attribute of an object that has its old value again."""
 
 
 @final
@@ -137,24 +139,28 @@ class Entries(_ByKey):
 
 @final
 class Attributes(Entries):
-    """The `__dict__` of an object of some class."""
+    """The `__dict__` of an object."""
 
-    __slots__ = ("kind",)
+    __slots__ = ("holder",)
 
-    def __init__(self, owner: dict[str, Any], path: Path, kind: type) -> None:
+    def __init__(self, owner: dict[str, Any], path: Path, holder: object) -> None:
         super().__init__(owner, path)
-        self.kind = kind
+        self.holder = holder
 
     def place(self, key: str) -> Place:
         label = str(self.path.attribute(key))
-        return Item(self.owner, key, label, find_inherited(self.kind.__mro__, key))
+        return Item(self.owner, key, label, find_inherited(type(self.holder).__mro__, key))
 
     def undo(self) -> list[Change]:
         """Put back what was there; a `cached_property` is computed again when it is read."""
-        kind, found = self.kind, super().undo()
+        kind, found = type(self.holder), super().undo()
         names = [place.key if isinstance(place, Place) else "" for place in found]
         cached = [isinstance(getattr(kind, x, None), functools.cached_property) for x in names]
-        return [place for place, is_cached in zip(found, cached, strict=True) if not is_cached]
+        found = [place for place, is_cached in zip(found, cached, strict=True) if not is_cached]
+        for place, tell in itertools.product(found, PUT_BACK):
+            if isinstance(place, Place):
+                tell(self.holder, place.key)
+        return found
 
 
 @final

@@ -185,7 +185,7 @@ class World:
         own = namespace(value)
         if own is not None and id(own) not in self._seen:
             self._seen[id(own)] = own
-            self._watch(Attributes(own, path, type(value)))
+            self._watch(Attributes(own, path, value))
             yield from ((path.attribute(name), x) for name, x in own.items())
 
     def _class(self, path: Path, value: type) -> Parts:
