@@ -344,6 +344,9 @@ class _Asked(int):
     def __eq__(self, other: object) -> bool:
         return not self.is_another and int(self) == other
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     __hash__ = int.__hash__
 
 
