@@ -264,6 +264,69 @@ def test_a_model_is_compiled_with_losses_and_metrics_that_are_keras_s_own():
     assert set(history) == {"loss", "one_hot_mean_io_u", "pearson_correlation"}
 
 
+def masked(loss: Any) -> Any:
+    """Return a class of losses that leaves out what is labelled 0, as for text."""
+
+    class Masked(loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            values = super().call(y_true, y_pred)
+            mask = tf.cast(tf.not_equal(y_true, 0), values.dtype)
+            return tf.reduce_sum(values * mask, -1) / tf.reduce_sum(mask, -1)
+
+    return Masked
+
+
+def doubled(loss: Any) -> Any:
+    class Doubled(loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return 2 * super().call(y_true, y_pred)
+
+    return Doubled
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("MeanSquaredError", 0.01333333),
+        ("BinaryCrossentropy", 1.1721139),
+        ("CategoricalCrossentropy", 1.9981558),
+        ("Huber", 0.00666667),
+        ("KLDivergence", 0.0705570),
+        ("CosineSimilarity", -1.9543742),
+        ("BinaryFocalCrossentropy", 0.2225397),
+    ],
+)
+def test_the_call_of_a_subclass_of_a_loss_is_what_computes(name, expected):
+    true, pred = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], [[0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
+    loss = doubled(getattr(tf.keras.losses, name))()
+    for run in (loss, tf.function(loss)):
+        close(run(tf.constant(true), tf.constant(pred)), expected)
+    assert loss.get_config()["name"] == loss.name != "Doubled"
+    assert loss(true, pred, [1.0, 3.0]).shape == ()
+    assert type(loss)(reduction="none")(true, pred).shape == (2,)
+
+
+def test_a_masked_loss_has_the_options_of_what_it_is_made_from():
+    scores = np.sin(np.arange(18.0, dtype="float32")).reshape(2, 3, 3)
+    loss = masked(tf.keras.losses.SparseCategoricalCrossentropy)(from_logits=True, name="mine")
+    close(loss(tf.constant([[1, 2, 0], [2, 0, 0]]), tf.constant(scores)), 1.5924509)
+    assert (loss.name, loss.get_config()["from_logits"]) == ("mine", True)
+
+
+@pytest.mark.usefixtures("keras_on_jax")
+def test_a_model_is_fitted_with_the_loss_of_a_subclass():
+    class Sum(tf.keras.losses.MeanSquaredError):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return tf.reduce_sum((y_true - y_pred) ** 2, -1)
+
+    layers = [tf.keras.Input((2,)), tf.keras.layers.Dense(3, kernel_initializer="ones")]
+    model = tf.keras.Sequential(layers)
+    model.compile("sgd", Sum())
+    x, y = np.ones((4, 2), np.float32), np.zeros((4, 3), np.float32)
+    close(model.fit(x, y, epochs=2, verbose=0).history["loss"], [12.0, 10.6032])
+    close(model.weights[0], np.full((2, 3), 0.9224))
+
+
 # ---------------------------------------------------------------- metrics and initializers
 def test_a_written_metric():
     class Count(tf.keras.metrics.Metric):

@@ -124,19 +124,22 @@ class _Written(_core.Loss):
 
 
 class _Made(Loss):
-    """A loss that stands for one of the core's."""
+    """A loss that stands for one of the core's; a subclass may have a `call` of its own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._core = self.made_of(*args, **kwargs)
-        self._dtype = self._core.dtype
+        self._inner = made = self.made_of(*args, **kwargs)
+        if type(self).call is _Made.call:
+            self._core, self._dtype = made, made.dtype
+        else:
+            super().__init__(made.name, made.reduction, made.dtype)
 
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return the values, one for each sample."""
-        return Tensor(self._core.call(array(y_true), array(y_pred)))
+        return Tensor(self._inner.call(array(y_true), array(y_pred)))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
-        return self._core.get_config()
+        return self._inner.get_config()
 
 
 def get(identifier: Any) -> Any:
