@@ -327,6 +327,179 @@ def test_a_model_is_fitted_with_the_loss_of_a_subclass():
     close(model.weights[0], np.full((2, 3), 0.9224))
 
 
+# ---------------------------------------------------------------- optimizers of a program's own
+def lion() -> Any:
+    """Return a class that is written from the base."""
+
+    class Lion(tf.keras.optimizers.Optimizer):
+        def __init__(self, learning_rate=0.1, beta=0.5, **options):
+            super().__init__(learning_rate=learning_rate, **options)
+            self.beta = beta
+
+        def build(self, variables):
+            if self.built:
+                return
+            super().build(variables)
+            self.means = [self.add_variable_from_reference(v, name="mean") for v in variables]
+            both = self.add_optimizer_variables(variables, ["one", "other"], initializer="ones")
+            self.ones = both[0]
+            self.count = self.add_variable((), name="count")
+
+        def update_step(self, gradient, variable, learning_rate):
+            place = self._get_variable_index(variable)
+            mean, step = self.means[place], tf.cast(self.iterations + 1, variable.dtype)
+            self.assign(mean, self.beta * mean + gradient / step)
+            self.assign_add(self.count, 1)
+            change = learning_rate * tf.sign(mean) * self.ones[place] + mean * 0.01
+            self.assign_sub(variable, change)
+
+        def get_config(self):
+            return {**super().get_config(), "beta": self.beta}
+
+    return Lion
+
+
+def written_optimizers() -> dict[str, Any]:
+    """Return classes that write one part of an update each, or all of it."""
+    made = tf.keras.optimizers
+
+    class Sign(made.SGD):
+        def update_step(self, gradient, variable, learning_rate):
+            self.assign_sub(variable, learning_rate * tf.sign(gradient))
+
+    class NanSafe(made.Adam):
+        def apply(self, grads, trainable_variables=None):
+            safe = [tf.where(tf.math.is_nan(g), tf.zeros_like(g), g) for g in grads]
+            super().apply(safe, trainable_variables)
+
+    class Central(made.Adam):
+        def update_step(self, gradient, variable, learning_rate):
+            super().update_step(gradient - tf.reduce_mean(gradient), variable, learning_rate)
+
+    class Clip(made.SGD):
+        def _clip_gradients(self, grads):
+            return [2 * g for g in super()._clip_gradients(grads)]
+
+    class Back(made.RMSprop):
+        def _backend_update_step(self, grads, trainable_variables, learning_rate):
+            negative = [-g for g in grads]
+            super()._backend_update_step(negative, trainable_variables, learning_rate)
+
+    return {kind.__name__: kind for kind in (Sign, NanSafe, Central, Clip, Back, lion())}
+
+
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "function"])
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("Sign", {}, [0.7, 2.3, 2.3]),
+        ("Sign", {"loss_scale_factor": 2.0}, [0.7, 2.3, 2.3]),
+        ("NanSafe", {}, [0.7076838, 2.2923160, 2.3000023]),
+        ("Central", {}, [0.7076838, 2.2923160, 2.5]),
+        ("Central", {"weight_decay": 0.1, "clipnorm": 1.0}, [0.6732920, 2.2376053, 2.4502499]),
+        ("Clip", {"clipvalue": 1.0}, [0.4, 2.6, 2.3]),
+        (
+            "Clip",
+            {"momentum": 0.9, "nesterov": True, "global_clipnorm": 1.0},
+            [0.0367004, 3.2843995, 2.4296470],
+        ),
+        ("Back", {"momentum": 0.5}, [2.2410340, 0.7589663, 2.5]),
+        ("Lion", {}, [0.5725, 2.47, 2.2908332]),
+        ("Lion", {"weight_decay": 0.1}, [0.5468360, 2.4062123, 2.2421331]),
+    ],
+)
+def test_what_a_class_of_optimizers_writes_is_called(name, options, expected, run):
+    v = tf.Variable([1.0, 2.0])
+    w = tf.Variable([[3.0]], constraint=lambda x: tf.minimum(x, 2.5))
+    optimizer = written_optimizers()[name](0.1, **options)
+
+    @run
+    def step(a, b):
+        return optimizer.apply_gradients([(a, v), (b, w)])
+
+    for i in range(3):
+        step(tf.constant([3.0, -4.0]) * (i + 1), tf.constant([[0.5]]))
+    close([*v.numpy(), *w.numpy()[0]], expected)  # TensorFlow's
+    assert int(optimizer.iterations) == 3
+
+
+def test_an_optimizer_leaves_out_what_is_no_number():
+    v = tf.Variable([1.0, 2.0])
+    optimizer = written_optimizers()["NanSafe"](0.1)
+    for update in (
+        lambda g: optimizer.apply_gradients([(g, v)]),
+        lambda g: optimizer.apply([g], [v]),
+        lambda g: optimizer.apply([g]),
+    ):
+        update(tf.constant([np.nan, 1.0]))
+    close(v, [1.0, 1.7])
+    optimizer.minimize(lambda: tf.reduce_sum(v * [np.nan, 1.0]), [v])
+    close(v, [1.0, 1.6])
+
+
+@pytest.mark.usefixtures("keras_on_jax")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Sign", [36.0, 20.160097, 9.985595]),
+        ("NanSafe", [36.0, 20.160189, 10.221861]),
+        ("Clip", [36.0, 3235.335, 7.6197457e9]),
+        ("Lion", [36.0, 5.9204607, 0.3455860]),
+    ],
+)
+def test_a_model_is_fitted_with_an_optimizer_of_the_program_s_own(name, expected):
+    dense = [tf.keras.layers.Dense(n, kernel_initializer="ones") for n in (3, 1)]
+    model = tf.keras.Sequential([tf.keras.Input((2,)), *dense])
+    model.compile(written_optimizers()[name](0.1), "mse")
+    history = model.fit(np.ones((4, 2)), np.zeros((4, 1)), epochs=3, verbose=0).history
+    close(history["loss"], expected)
+    assert int(model.optimizer.iterations) == 3
+
+
+def test_the_state_of_a_written_optimizer_is_saved_and_made_outside_of_loops(tmp_path):
+    kind = written_optimizers()["Lion"]
+    optimizer, v = kind(0.1, 0.25), tf.Variable([1.0, 2.0], name="v")
+
+    @tf.function
+    def steps(n):
+        for _ in tf.range(n):
+            optimizer.apply_gradients([(v * 2.0, v)])
+
+    steps(tf.constant(2))
+    path = tf.train.Checkpoint(optimizer=optimizer, v=v).save(str(tmp_path / "x"))
+    other, w = kind.from_config(optimizer.get_config()), tf.Variable([0.0, 0.0], name="v")
+    other.build([w])
+    tf.train.Checkpoint(optimizer=other, v=w).restore(path)
+    assert (other.name, other.beta, int(other.iterations)) == ("lion", 0.25, 2)
+    assert float(other.count) == 2.0
+    for each in (optimizer, other):
+        each.apply_gradients([(tf.constant([1.0, 1.0]), v if each is optimizer else w)])
+    close(v, w)
+    assert {x.name for x in other.variables} >= {"lion/v_mean:0", "lion/v_one:0", "lion/count:0"}
+    with pytest.raises(ValueError, match="Unknown variable: w"):
+        other.apply_gradients([(tf.constant(1.0), tf.Variable(1.0, name="w"))])
+
+
+def test_parts_of_an_update_that_would_not_be_called_are_refused():
+    made, written = tf.keras.optimizers, written_optimizers()
+    pair = [(tf.constant(1.0), tf.Variable(1.0))]
+    with pytest.raises(NotImplementedError, match=r"has a method update_step\(self, gradient"):
+        type("Bad", (made.Optimizer,), {})(0.1).apply_gradients(pair)
+    with pytest.raises(TypeError, match="write a class that is made from it"):
+        made.Optimizer(0.1)
+    old = type("Old", (made.Optimizer,), {"_resource_apply_dense": lambda *_: None})
+    with pytest.raises(TypeError, match=r"Old has \['_resource_apply_dense'\].*Write update_step"):
+        old(0.1)
+    for name, part in (("Sign", "update_step"), ("NanSafe", "apply")):
+        with pytest.raises(TypeError, match=rf"around {name} would not call \['{part}'\]"):
+            made.LossScaleOptimizer(written[name](0.1))
+    with pytest.raises(NotImplementedError, match=r"writes \['update_step'\] itself.*'use_ema'"):
+        written["Sign"](0.1, use_ema=True).apply_gradients(pair)
+    twice = {"update_step": lambda self, g, v, rate: made.Nadam.update_step(self, 2 * g, v, rate)}
+    with pytest.raises(NotImplementedError, match="Nadam keeps state of all variables together"):
+        type("Twice", (made.Nadam,), twice)(0.1).apply_gradients(pair)
+
+
 # ---------------------------------------------------------------- metrics and initializers
 def test_a_written_metric():
     class Count(tf.keras.metrics.Metric):

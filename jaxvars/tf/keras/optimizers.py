@@ -24,7 +24,8 @@ from typing import Any
 from jaxvars import optimizers as _core
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CreationError
-from jaxvars.objects.traversal import Proxy, resolve_proxy
+from jaxvars.modules.module import BORDER
+from jaxvars.objects.traversal import resolve_proxy
 from jaxvars.optimizers.checks import Options
 from jaxvars.tf.attributes import getter
 from jaxvars.tf.autodiff.tape import GradientTape
@@ -37,6 +38,7 @@ from jaxvars.tf.keras.adapter.facade import (
     to_configuration,
 )
 from jaxvars.tf.keras.adapter.semantics import into_user
+from jaxvars.tf.keras.adapter.steps import Bare, Steps, list_written, refuse_uncalled
 from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
@@ -52,24 +54,43 @@ _FIRST = ("step_counter", "dynamic_scale", "iterations", "learning_rate")
 """The variables before the slots, in Keras's order."""
 
 
-class Optimizer(Proxy):
-    """The base of optimizers.
+class Optimizer(Steps):
+    """The base of optimizers; a class of yours below it, or below one of them, may update itself.
 
-    Differs from TensorFlow: rows of `tf.IndexedSlices` with the same index are added up first.
+    Differs from TensorFlow: rows of `tf.IndexedSlices` with the same index are added up first; a
+    class with an `update_step` of its own takes neither `use_ema` nor
+    `gradient_accumulation_steps`.
 
     The arguments are those of the class of the same name in `jaxvars.optimizers`; the learning rate
     is a number, a tf.Variable, a schedule, or a function without arguments.
+
+    >>> from jaxvars import tf
+    >>> class Sign(tf.keras.optimizers.SGD):
+    ...     def update_step(self, gradient, variable, learning_rate):
+    ...         self.assign_sub(variable, learning_rate * tf.sign(gradient))
+    >>> v = tf.Variable([1.0, 2.0])
+    >>> _ = Sign(0.5).apply_gradients([(tf.constant([3.0, -4.0]), v)])
+    >>> v.numpy().tolist()
+    [0.5, 2.5]
     """
 
     made_of: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if type(self) is Optimizer:
+            raise TypeError(
+                "Optimizer is a base: use one like tf.keras.optimizers.Adam, or write a class that "
+                "is made from it, and has update_step(self, gradient, variable, learning_rate)."
+            )
+        refuse_uncalled(type(self))
         if self.made_of is None:
-            raise TypeError("Optimizer is a base: use one like tf.keras.optimizers.Adam.")
+            self.made_of = Bare
+            kwargs["name"] = kwargs.get("name") or BORDER.sub("_", type(self).__name__).lower()
         bound = inspect.signature(self.made_of.__init__).bind(None, *args, **kwargs)
         bound.apply_defaults()
         inner = bound.arguments.get("inner_optimizer")  # of a LossScaleOptimizer
         if isinstance(inner, Optimizer):
+            _refuse_around(self, inner)
             bound.arguments["inner_optimizer"], self.inner_optimizer = inner._core, inner
         rate = bound.arguments.get("learning_rate")
         self._first_scale = bound.arguments.get("initial_scale")
@@ -131,10 +152,6 @@ class Optimizer(Proxy):
         slots = [v for v in self._core.variables if not any(v is w for w in begun)]
         return list(map(face_of, (*begun, *slots)))
 
-    def build(self, var_list: Iterable[Any]) -> None:
-        """Make the slots of variables now."""
-        self._core.build(list(map(resolve_proxy, var_list)))
-
     dynamic_scale = getter("_core.dynamic_scale", "What the loss is multiplied by.", face_of)
     step_counter = getter("_core.step_counter", "Steps since the scale has changed.", face_of)
 
@@ -180,23 +197,31 @@ class Optimizer(Proxy):
             ValueError: when there are no gradients, or a gradient does not have the shape of its
                 variable.
         """
-        return self._apply(list(grads_and_vars), {})
+        pairs = list(grads_and_vars)
+        self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
+        return self.iterations
 
     def _apply(self, pairs: list[tuple[Any, Any]], extra: dict[str, Any]) -> Variable:
         plain = [(array(g), resolve_proxy(v)) for g, v in pairs]
         if pairs and all(gradient is None for gradient, _ in pairs):
             raise ValueError("No gradients provided for any variable.")
-        try:
-            self._core.apply_gradients(plain, **extra)
-        except CreationError:  # in the body of a loop: the slots are made outside of the function
-            with init_scope():
-                self._core.build([variable for _, variable in plain])
-            self._core.apply_gradients(plain, **extra)
+        if written := list_written(self):
+            self._apply_by_steps(plain, written)
+        else:
+            self._apply_by_core(plain, extra)
         for _, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if constraint is not None:
                 variable.assign(constraint(variable))
         return self.iterations
+
+    def _apply_by_core(self, pairs: list[tuple[Any, Any]], extra: dict[str, Any]) -> None:
+        try:
+            self._core.apply_gradients(pairs, **extra)
+        except CreationError:  # in the body of a loop: the slots are made outside of the function
+            with init_scope():
+                self._core.build([variable for _, variable in pairs])
+            self._core.apply_gradients(pairs, **extra)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Update variables by their gradients, both lists of the same order.
@@ -211,7 +236,7 @@ class Optimizer(Proxy):
             raise ValueError(
                 f"There are {len(grads)} gradients for {len(trainable_variables)} variables."
             )
-        self.apply_gradients(zip(grads, trainable_variables, strict=True))
+        self._apply(list(zip(grads, trainable_variables, strict=True)), {})
 
     def minimize(self, loss: Any, var_list: Any, tape: Any = None) -> Variable:
         """Update variables so that a loss becomes smaller.
@@ -234,7 +259,8 @@ class Optimizer(Proxy):
         gradients = recorder.gradient(scaled, variables)
         again = (lambda: to_array(loss())) if callable(loss) else None
         extra = self._core._list_extra(to_array(value), again)
-        return self._apply(list(zip(gradients, variables, strict=True)), extra)
+        pairs = list(zip(gradients, variables, strict=True))
+        return self._apply(pairs, extra) if extra else self.apply_gradients(pairs)
 
     def scale_loss(self, loss: Any) -> Any:
         """Return the loss times what the gradients will be divided by."""
@@ -259,6 +285,18 @@ class Optimizer(Proxy):
 
     def __repr__(self) -> str:
         return f"<tf.keras.optimizers.{type(self).__name__} {self.name!r}>"
+
+
+def _refuse_around(scaling: Optimizer, inner: Optimizer) -> None:
+    """Raise TypeError where an optimizer that scales the loss would pass over what is written."""
+    own = ["apply"] if type(inner).apply is not Optimizer.apply else []
+    written = [*list_written(scaling), *list_written(inner), *own]
+    if written:
+        raise TypeError(
+            f"A LossScaleOptimizer around {type(inner).__name__} would not call {written}, which "
+            "its class has written. Use the inner optimizer alone, as in a model of the policy "
+            "'mixed_bfloat16', which needs no scale."
+        )
 
 
 def _rate(given: Any) -> Any:
