@@ -16,12 +16,15 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 from jax.interpreters import ad, batching, mlir
 
 from jaxvars.autodiff.rules import Masks, Params, PathRule, find_paths
+from jaxvars.derivatives.scaling import reads_nothing
 from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.capture import new_primitive
 from jaxvars.tracing.jaxprs import open_jaxpr
+from jaxvars.typing import Array
 
 
 def _through_jaxpr(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
@@ -137,6 +140,27 @@ def _new_passing_primitive(name: str) -> Any:
 
 depending_p = _new_passing_primitive("depending")
 """The first value, which depends on the others, too, with derivative zero."""
+
+ad.primitive_transposes[depending_p] = lambda gradient, value, *others: [
+    depending_p.bind(ad.instantiate_zeros(gradient), *others),
+    *[None] * len(others),
+]
+
+
+@jax.custom_jvp
+def in_slope(x: Array) -> Array:
+    """Return x; the slope of what is made of it depends on x, too, with derivative zero.
+
+    So a corner, which JAX's slopes only compare x with, has a second derivative: 0, and not none.
+    """
+    return x
+
+
+@in_slope.defjvp
+@reads_nothing
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return primals[0], depending_p.bind(tangents[0], primals[0])
+
 
 aside_p = _new_passing_primitive("aside")
 """The first value, of values that a function with a custom pullback has only closed over."""

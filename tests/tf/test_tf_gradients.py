@@ -208,6 +208,52 @@ def test_a_loss_of_candidates_has_a_slope_at_logits_of_0():
     assert found.numpy().tolist() == [-0.5, 0.0, 0.5, 0.5]
 
 
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "function"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float16])
+@pytest.mark.parametrize(
+    ("fn", "x", "slope"),
+    [
+        (tf.nn.relu, 2.0, 1.0),
+        (tf.nn.relu, -2.0, 0.0),
+        (tf.nn.leaky_relu, 2.0, 1.0),
+        (tf.nn.leaky_relu, -2.0, 0.2),
+        (tf.nn.relu6, 2.0, 1.0),
+        (tf.nn.relu6, -2.0, 0.0),
+    ],
+)
+def test_the_slope_of_what_is_cut_has_a_slope_of_0(fn, x, slope, dtype, run):
+    v, b, given = (
+        tf.Variable(2.0, dtype=dtype),
+        tf.Variable(1.0, dtype=dtype),
+        tf.constant(x, dtype),
+    )
+
+    @run
+    def twice():
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                inner.watch(given)
+                y = fn(v * given + b)
+            first = inner.gradient(y, given)
+        return outer.gradient(first, [v, b])
+
+    by_v, by_b = twice()
+    assert (float(by_v), float(by_b)) == (pytest.approx(slope, abs=1e-3), 0.0)
+
+
+def test_a_penalty_of_slopes_moves_a_bias_by_its_momentum():
+    v, b, x = tf.Variable([2.0]), tf.Variable([1.0]), tf.constant([2.0])
+    optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+    for is_penalty in (False, True, True):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.nn.leaky_relu(v * x + b)
+            loss = inner.gradient(y, x) ** 2 if is_penalty else y**2
+        optimizer.apply_gradients(zip(outer.gradient(loss, [v, b]), [v, b], strict=True))
+    np.testing.assert_allclose([*v.numpy(), *b.numpy()], [-3.4056, -1.71], rtol=1e-5)
+
+
 def test_values_at_corners():
     edges = [-np.inf, np.inf, np.nan, -0.0, 6.0, -0.5]
     np.testing.assert_array_equal(tf.nn.relu6(edges), [0.0, 6.0, np.nan, 0.0, 6.0, 0.0])

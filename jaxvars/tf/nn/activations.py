@@ -1,7 +1,8 @@
 """Activations of `tf.nn`, and dropout.
 
 Rules this file keeps:
-- where a function has a corner, the derivative there is the one that TensorFlow takes.
+- where a function has a corner, the derivative there is the one that TensorFlow takes, and its own
+  derivative is 0, also where it is constant.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxvars.derivatives.dependencies import in_slope
 from jaxvars.tensors.quick_jit import quick_jit
 from jaxvars.tf.nn.shapes import refused_value
 from jaxvars.tf.random import draws as draws
@@ -37,6 +39,7 @@ def leaky_relu(features: Array, alpha: Any = 0.2) -> Array:
 
 @quick_jit
 def _leak(x: Array, alpha: Array) -> Array:
+    x = in_slope(x)
     return jnp.where(x > 0, x, alpha * x)
 
 
@@ -45,8 +48,8 @@ def _leak(x: Array, alpha: Array) -> Array:
 def relu6(features: Array) -> Array:
     """Return x, but not below 0 nor above 6."""
     cut = jnp.clip(features, jnp.asarray(0, features.dtype), jnp.asarray(6, features.dtype))
-    inside = (features > 0) & (features < 6)
-    return jnp.where(inside, features, jax.lax.stop_gradient(cut))  # no gradient at 0 and 6
+    inside = (features > 0) & (features < 6)  # no gradient at 0 and 6
+    return jnp.where(inside, in_slope(features), jax.lax.stop_gradient(cut))
 
 
 @op("nn.selu", "features", kinds="float", example="r(2, 3)")
@@ -110,7 +113,7 @@ def log_softmax(logits: Array, axis: Any = None) -> Array:
 @quick_jit
 def relu(features: Array) -> Array:
     """Return max(x, 0)."""
-    return jax.nn.relu(features)
+    return jax.nn.relu(in_slope(features))
 
 
 @op("nn.elu", "features", kinds="float", example="r(2, 3)")
