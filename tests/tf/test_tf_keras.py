@@ -172,6 +172,54 @@ def test_the_learning_rate_is_assigned():
     assert float(again.learning_rate) == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_the_count_of_updates_is_int64(run):
+    v, optimizer = tf.Variable([1.0, 2.0]), tf.keras.optimizers.Adam(0.1)
+
+    @run
+    def step():
+        count = optimizer.apply_gradients([(tf.ones_like(v), v)])
+        is_first = tf.equal(optimizer.iterations, tf.constant(1, tf.int64))
+        odd = optimizer.iterations % tf.constant(2, tf.int64)
+        return is_first, odd, count + tf.constant(1), count * 0.5  # as those of Keras's variables
+
+    for expected in ([True, 1, 2, 0.5], [False, 0, 3, 1.0]):
+        found = step()
+        assert [x.numpy() for x in found] == expected
+        assert [x.dtype for x in found] == [tf.bool, tf.int64, tf.int64, tf.float32]
+    kept = tf.Variable(0, dtype=tf.int64)
+    kept.assign(optimizer.iterations)
+    optimizer.iterations.assign(tf.constant(7, tf.int64))
+    optimizer.iterations.assign_add(1)
+    optimizer.iterations.assign_sub(kept)
+    assert (int(kept), int(optimizer.iterations)) == (2, 6)
+    assert {x.dtype for x in (optimizer.iterations, optimizer.variables[0])} == {tf.int64}
+    assert optimizer.iterations.aliased.dtype == np.int32  # as it is saved
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected to be a int64"):
+        tf.minimum(optimizer.iterations, tf.constant(1))
+
+
+def test_a_schedule_gets_the_count_and_the_count_is_int32_without_64_bits(run_python):
+    seen = []
+    v = tf.Variable(1.0)
+
+    class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            seen.append(step.dtype)
+            return 0.5 / (1.0 + tf.cast(step, tf.float32))
+
+    optimizer = tf.keras.optimizers.SGD(Schedule())
+    for _ in range(2):
+        optimizer.apply_gradients([(tf.constant(1.0), v)])
+    assert (float(v), set(seen)) == (0.25, {tf.int32})
+    program = (
+        "from jaxvars import tf\n"
+        "optimizer, v = tf.keras.optimizers.SGD(0.5), tf.Variable(1.0)\n"
+        "print((optimizer.apply_gradients([(tf.constant(1.0), v)]) + 1).dtype.name)\n"
+    )
+    assert run_python("-c", program, JAX_ENABLE_X64="0").stdout.split() == ["int32"]
+
+
 def test_minimize():
     v = tf.Variable(2.0)
     optimizer = tf.optimizers.SGD(0.25)

@@ -4,7 +4,7 @@
     optimizer.apply_gradients(zip(gradients, variables))
 
 Differs from TensorFlow: `minimize` is there, too; slots are made when a variable is first updated,
-or by `build`; `iterations` is int32; `tf.IndexedSlices` are made dense.
+or by `build`; `tf.IndexedSlices` are made dense.
 
 >>> from jaxvars import tf
 >>> v = tf.Variable([1.0, 2.0])
@@ -43,7 +43,7 @@ from jaxvars.tf.keras.spaces import find
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
-from jaxvars.tf.variables.variable import Variable, face_of
+from jaxvars.tf.variables.variable import Variable, count_of, face_of
 
 _KNOWN: dict[str, Any] = {
     name: getattr(_core, name) for name in _core.__all__ if name != "Optimizer"
@@ -121,7 +121,7 @@ class Optimizer(Steps):
 
     # ------------------------------------------------------------ what it is
     name = getter("_core.name", "What it is called.")
-    iterations = getter("_core.iterations", "The variable that counts the updates.", face_of)
+    iterations = getter("_core.iterations", "The variable that counts the updates.", count_of)
 
     @property
     def learning_rate(self) -> Any:
@@ -150,7 +150,8 @@ class Optimizer(Steps):
         first = [getattr(self._core, name, None) for name in _FIRST]
         begun = [v for v in first if isinstance(v, CoreVariable)]
         slots = [v for v in self._core.variables if not any(v is w for w in begun)]
-        return list(map(face_of, (*begun, *slots)))
+        count = self.iterations  # whose face the list has, too
+        return [count if v is count.aliased else face_of(v) for v in (*begun, *slots)]
 
     dynamic_scale = getter("_core.dynamic_scale", "What the loss is multiplied by.", face_of)
     step_counter = getter("_core.step_counter", "Steps since the scale has changed.", face_of)

@@ -66,6 +66,8 @@ def _make_binary(name: str) -> Callable[[Any, Any], Any]:
         try:
             return OPERATIONS[name](self, other)
         except (TypeError, ValueError):  # of a class that knows what to do with tensors, as there
+            if getattr(self, "_is_count", False):
+                return OPERATIONS[name](*OPERATIONS["as_one_type"](self, other))
             if type(other).__module__ in _PLAIN or not hasattr(type(other), turned):
                 raise
             if isinstance(other, Operators):

@@ -39,6 +39,7 @@ class VariableOptions(NamedTuple):
     constraint: Callable[[Any], Any] | None = None
     synchronization: VariableSynchronization = VariableSynchronization.AUTO
     aggregation: VariableAggregation = VariableAggregation.NONE
+    shown: Any = None  # the type to show, if what is kept has another one
 
 
 Creator = Callable[..., Any]

@@ -112,6 +112,10 @@ class Updates(TensorLike):
     def value(self) -> Tensor: ...
 
     @abstractmethod
+    def _kept(self, array: Array) -> Array:
+        """Return what is given in the type of what is kept."""
+
+    @abstractmethod
     def _unread(self) -> Self: ...
 
     def __dir__(self) -> list[str]:  # for completion, in which 13 of them hide the others
@@ -142,7 +146,7 @@ class Updates(TensorLike):
         if is_on_host(self.aliased):
             stage_assign(self.aliased, array)
         else:
-            self.aliased.assign(to_core_strings(array))
+            self.aliased.assign(to_core_strings(self._kept(array)))
         return self._unread() if read_value else NOTHING
 
     def assign_add(
@@ -190,7 +194,7 @@ class Updates(TensorLike):
                 f"Cannot update variable with shape {list(shape)} using a Tensor with shape "
                 f"{list(array.shape)}, shapes must be equal. [Op:{op}] name: "
             )
-        return array
+        return self._kept(array)
 
     scatter_update = _make_scatter("update", "Replace rows by those of `tf.IndexedSlices`.")
     scatter_add = _make_scatter("add", "Add `tf.IndexedSlices`.")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
@@ -174,7 +175,8 @@ class Variable(Updates, Proxy):
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        dtype = self._variable._cell.dtype
+        shown = self._options.shown
+        dtype = self._variable._cell.dtype if shown is None else shown
         return string if is_string(dtype) else as_dtype(dtype)
 
     @property
@@ -191,6 +193,11 @@ class Variable(Updates, Proxy):
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Return whether it has a value: True."""
         return Tensor(to_array(True))
+
+    @property
+    def _is_count(self) -> bool:
+        """Whether it is an optimizer's count, whose operators take other types, as Keras's do."""
+        return self._options.shown is not None
 
     def set_shape(self, shape: Any) -> None:
         """State the shape; raise ValueError when it is another one."""
@@ -220,6 +227,9 @@ class Variable(Updates, Proxy):
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Return parts by index."""
         return OPERATIONS["gather_nd"](self, indices)
+
+    def _kept(self, array: Array) -> Array:
+        return array if self._options.shown is None else array.astype(self._variable._cell.dtype)
 
     def _unread(self) -> Variable:
         """Return what assigning gives: the variable, under TensorFlow's name for that."""
@@ -313,14 +323,31 @@ def face_of(variable: CoreVariable) -> Variable:
     return made
 
 
+def count_of(variable: CoreVariable) -> Variable:
+    """Return what stands for a count of int32: one of int64, as TensorFlow's, where there are any.
+
+    What it holds, and what is saved, stays int32.
+    """
+    made, is_wide = face_of(variable), jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+    made._options = made._options._replace(shown=np.dtype(np.int64) if is_wide else None)
+    return made
+
+
+def _as_one_type(*values: Any) -> list[Tensor]:
+    arrays = list(map(to_array, values))
+    dtype = jnp.promote_types(*[array.dtype for array in arrays])
+    return [Tensor(array.astype(dtype)) for array in arrays]
+
+
 def _open_sizes(shape: TensorShape) -> Open:
     """Return a shape with unknown sizes as jaxvars has it."""
     return Open(None if shape.rank is None else tuple(shape.as_list()))
 
 
 def _read(variable: Variable) -> Value:
-    core = variable._variable
-    return stage_read(core) if is_on_host(core) else _from_core(core.value)
+    core, shown = variable._variable, variable._options.shown
+    value = stage_read(core) if is_on_host(core) else _from_core(core.value)
+    return value if shown is None else value.astype(shown)
 
 
 def _peek(variable: Variable) -> Value | None:
@@ -358,4 +385,5 @@ def _to_known(array: Array) -> Array:
 
 
 BOXES[Variable] = _read
+OPERATIONS["as_one_type"] = _as_one_type
 jax.tree_util.register_pytree_node(Variable, lambda v: ((_read(v),), None), only_child)
