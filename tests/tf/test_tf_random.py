@@ -277,6 +277,16 @@ def test_gradients_go_to_the_parameters():
     assert tape.gradient(loss, mean).numpy().tolist() == [3.0, 3.0]
 
 
+def test_a_range_may_be_given_from_its_end():  # what TensorFlow 2.21 draws
+    R.set_seed(1)
+    assert_close(R.uniform([3], 5, 2), [4.504607, 2.295556, 3.1070776])
+    assert R.uniform([3], 2, 2).numpy().tolist() == [2.0, 2.0, 2.0]
+    low, high = [1.0, 5.0, 2.0], [2.0, 2.0, 2.0]
+    drawn = tf.function(lambda low: R.stateless_uniform([3], [1, 2], low, high))(low)
+    assert_close(drawn, [1.8440604, 4.423864, 2.0])
+    assert_close(R.Generator.from_seed(1).uniform([3], 5, 2), [2.6375146, 3.8280468, 4.1221085])
+
+
 # ---------------------------------------------------------------- generators
 def test_a_generator():
     one, other = R.Generator.from_seed(7), R.Generator.from_seed(7, alg="philox")

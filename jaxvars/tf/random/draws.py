@@ -141,7 +141,8 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
 @jax.jit
 def _between(noise: Array, low: Array, high: Array) -> Array:
     found = noise * (high - low) + low
-    return jnp.where(found < high, found, low)  # it may have been rounded up
+    is_right = (found < high) | (high < low)  # it may have been rounded up to the end
+    return jnp.where(is_right, found, low)
 
 
 def _check_range(low: Array, high: Array, *, is_empty: bool) -> None:
