@@ -101,6 +101,28 @@ def test_indices_out_of_range_in_a_function():
         compiled(lambda x: tf.gather(x, [5, -1]), x)  # a constant can be seen
 
 
+@pytest.mark.parametrize("run", [lambda f: f, tf.function], ids=["eager", "compiled"])
+@pytest.mark.parametrize(("write", "written"), [
+    (lambda bad, **how: tf.gather_nd([1, 2], bad, **how), [0, 1]),
+    (lambda bad, **how: tf.gather_nd(["a", "b"], bad, **how), [b"", b"a"]),
+    (lambda bad, **how: tf.scatter_nd(bad, [1, 2], [3], **how), [2, 0, 0]),
+    (lambda bad, **how: tf.scatter_nd(bad, ["a", "b"], [3], **how), [b"b", b"", b""]),
+    (lambda bad, **how: tf.tensor_scatter_nd_add([1, 2], bad, [5, 6], **how), [7, 2]),
+    (lambda bad, **how: tf.tensor_scatter_nd_sub([1, 2], bad, [5, 6], **how), [-5, 2]),
+    (lambda bad, **how: tf.tensor_scatter_nd_max([1, 2], bad, [5, 6], **how), [6, 2]),
+    (lambda bad, **how: tf.tensor_scatter_nd_min([1, 2], bad, [0, 0], **how), [0, 2]),
+])  # fmt: skip
+def test_the_policy_of_bad_indices(write, written, run):
+    for bad in ([[7], [0]], [[-1], [0]]):
+        found = run(lambda bad=bad: write(bad, bad_indices_policy="IGNORE"))()
+        assert found.numpy().tolist() == written
+        for policy in ("", "DEFAULT", "ERROR", None):
+            with pytest.raises(Refused, match=r"indices\[0\] = \[(7|-1)\] does not index into"):
+                run(lambda bad=bad, policy=policy: write(bad, bad_indices_policy=policy))()
+    with pytest.raises(Refused, match="'ERROR', 'IGNORE' or 'DEFAULT', which is 'ERROR', got 'x'"):
+        run(lambda: write([[0], [0]], bad_indices_policy="x"))()
+
+
 # ---------------------------------------------------------------- messages
 def test_strings_keep_zero_characters_at_their_end():
     assert tf.fill([2], "a\0").numpy().tolist() == [b"a\0", b"a\0"]

@@ -68,6 +68,20 @@ def check_indices(
         raise refused(words.format(where, one[0], int(sizes[0])))
 
 
+def ignores(policy: str | None) -> bool:
+    """Return whether indices out of range are passed over, as `bad_indices_policy` says.
+
+    Raises:
+        InvalidArgumentError: when it is none that TensorFlow has.
+    """
+    if policy not in {None, "", "DEFAULT", "ERROR", "IGNORE"}:
+        raise refused(
+            "bad_indices_policy must be 'ERROR', 'IGNORE' or 'DEFAULT', which is 'ERROR', got "
+            f"{policy!r}. A name is given as name=."
+        )
+    return policy == "IGNORE"
+
+
 def _are_within(given: np.ndarray, limit: int) -> bool:
     if given.size <= _FEW:
         few = given.ravel().tolist()
@@ -156,10 +170,10 @@ def _take(params: Value, indices: Array, axis: int) -> Value:
 
 
 def _of_text(params: Value, taken: Callable[[Value], Value]) -> Value:
-    """Return those strings, of some, whose numbers a function of an array takes."""
+    """Return those strings, of some, whose numbers a function of an array takes; 0 has none."""
     with context.at(context.EVAL):
-        places = taken(np.arange(params.size).reshape(params.shape))
-    return params.reshape(-1)[np.asarray(places)]
+        places = taken(np.arange(1, 1 + params.size).reshape(params.shape))
+    return np.append(np.array([b""], object), params)[np.asarray(places)]
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -181,9 +195,11 @@ def _in_batches(one: Callable[..., Array], batch: int) -> Callable[..., Array]:
 
 @op("gather_nd", "params indices", strings=True, example="r(2, 3), [[0, 1], [1, 2]]")
 def gather_nd(
-    params: Array, indices: Array, batch_dims: Any = 0, bad_indices_policy: str = ""
+    params: Array, indices: Array, batch_dims: Any = 0, bad_indices_policy: str | None = ""
 ) -> Array:
     """Take elements or slices, by lists of indices.
+
+    With `bad_indices_policy="IGNORE"`, an index out of range gives zeros.
 
     Differs from TensorFlow: an index out of range is an error on the CPU only, and gives zeros in a
     `tf.function`.
@@ -201,7 +217,8 @@ def gather_nd(
             f"{params.ndim}"
         )
     sizes = params.shape[batch : batch + depth]
-    check_indices(indices, sizes, "param shape", params.shape[batch:])
+    if not ignores(bad_indices_policy):
+        check_indices(indices, sizes, "param shape", params.shape[batch:])
     if batch == 0 and depth == 1 and indices.ndim == 2 and not _convert.is_text(params):
         return lookup(params, _first(indices))
     if _convert.is_text(params):

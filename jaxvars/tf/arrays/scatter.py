@@ -1,7 +1,8 @@
 """Operations at the top level that write parts: `tf.scatter_nd`, `tf.tensor_scatter_nd_add`, ...
 
 Rules this file keeps:
-- indices out of range are refused as in `arrays/gather.py`; elsewhere what goes there is dropped.
+- indices out of range are refused as in `arrays/gather.py`; elsewhere what goes there is dropped,
+  as it is where `bad_indices_policy` is "IGNORE".
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.derivatives.scaling import reads_nothing
-from jaxvars.tf.arrays.gather import check_indices
+from jaxvars.tf.arrays.gather import check_indices, ignores
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, not_too_many, refused
@@ -24,7 +25,7 @@ from jaxvars.typing import Array, Value
 _DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
 
 
-def _scatter(x: Value, indices: Value, updates: Any, how: str) -> Value:
+def _scatter(x: Value, indices: Value, updates: Any, how: str, policy: str | None = "") -> Value:
     x, new = _convert.pair(x, updates, "TensorScatter")
     if context.is_tracer(indices):
         x, new = _convert.lift(x), _convert.lift(new)
@@ -42,7 +43,8 @@ def _scatter(x: Value, indices: Value, updates: Any, how: str) -> Value:
             f"Dimensions [{depth},{x.ndim}) of input[shape={list(x.shape)}] must match dimensions "
             f"[{len(outer)},{len(sizes)}) of updates[shape={list(sizes)}]"
         )
-    check_indices(indices, x.shape[:depth], "shape")
+    if not ignores(policy):
+        check_indices(indices, x.shape[:depth], "shape")
     if _convert.is_text(x):
         return _put_strings(x, indices, new, how)
     how = "max" if how == "add" and x.dtype == bool else how
@@ -67,6 +69,8 @@ def _put_strings(x: Array, indices: Array, new: Array, how: str) -> Array:
     for place, part in zip(
         np.asarray(indices).reshape(-1, depth), new.reshape(-1, *x.shape[depth:]), strict=True
     ):
+        if ((place < 0) | (place >= x.shape[:depth])).any():
+            continue
         made[tuple(place)] = part if how == "set" else made[tuple(place)] + part
     return made
 
@@ -101,56 +105,59 @@ def _whole(x: Array, new: Array, how: str) -> Array:
     "scatter_nd", "indices updates", strings=True, example="[[1], [3], [1]], r(3), [4]",
     differs=_DROPPED,
 )  # fmt: skip
-def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
+def scatter_nd(
+    indices: Array, updates: Array, shape: Any, bad_indices_policy: str | None = ""
+) -> Array:
     """Add parts, by lists of indices, to zeros."""
     sizes = not_too_many(ints(shape, "shape"))
     is_text = _convert.is_text(updates)
     zeros = np.full(sizes, b"", object) if is_text else jnp.zeros(sizes, updates.dtype)
-    return _scatter(zeros, indices, updates, "add")
+    return _scatter(zeros, indices, updates, "add", bad_indices_policy)
 
 
 @op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd", differs=_DROPPED)
 def tensor_scatter_nd_add(
-    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str | None = ""
 ) -> Array:
     """Add to parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_add(r(4), [[1], [1]], r(2))`.
     """
-    return _scatter(tensor, indices, updates, "add")
+    return _scatter(tensor, indices, updates, "add", bad_indices_policy)
 
 
 @op("tensor_scatter_nd_sub", "tensor indices", op="TensorScatterSub", differs=_DROPPED)
 def tensor_scatter_nd_sub(
-    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str | None = ""
 ) -> Array:
     """Subtract from parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_sub(r(4), [[1], [1]], r(2))`.
     """
-    return _scatter(tensor, indices, -_convert.pair(tensor, updates, "TensorScatterSub")[1], "add")
+    less = -_convert.pair(tensor, updates, "TensorScatterSub")[1]
+    return _scatter(tensor, indices, less, "add", bad_indices_policy)
 
 
 @op("tensor_scatter_nd_max", "tensor indices", op="TensorScatterMax", differs=_DROPPED)
 def tensor_scatter_nd_max(
-    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str | None = ""
 ) -> Array:
     """Take the larger of parts and updates, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_max(p(4), [[1], [0]], r(2))`.
     """
-    return _scatter(tensor, indices, updates, "max")
+    return _scatter(tensor, indices, updates, "max", bad_indices_policy)
 
 
 @op("tensor_scatter_nd_min", "tensor indices", op="TensorScatterMin", differs=_DROPPED)
 def tensor_scatter_nd_min(
-    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str | None = ""
 ) -> Array:
     """Take the smaller of parts and updates, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_min(p(4), [[1], [0]], r(2))`.
     """
-    return _scatter(tensor, indices, updates, "min")
+    return _scatter(tensor, indices, updates, "min", bad_indices_policy)
 
 
 @op(
