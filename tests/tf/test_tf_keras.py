@@ -548,6 +548,25 @@ def test_parts_of_an_update_that_would_not_be_called_are_refused():
         type("Twice", (made.Nadam,), twice)(0.1).apply_gradients(pair)
 
 
+def test_a_loss_may_be_a_function_without_a_module():  # as exec makes them
+    def binary_crossentropy(y_true, y_pred):
+        return tf.reduce_mean(tf.square(y_true - y_pred))
+
+    def ramp(x):
+        return tf.nn.relu(x)
+
+    loss = binary_crossentropy
+    loss.__module__ = ramp.__module__ = None
+    layer = tf.keras.layers.Dense(1, activation=ramp, kernel_initializer="ones")
+    for given in (loss, tf.keras.losses.MeanSquaredError()):
+        model = tf.keras.Sequential([layer])
+        model.compile("sgd", given, metrics=[loss])
+        history = model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, epochs=2).history
+        assert history["loss"] == history["binary_crossentropy"]
+    assert tf.keras.activations.get(ramp) is ramp
+    assert tf.keras.losses.get(loss) is loss
+
+
 # ---------------------------------------------------------------- metrics and initializers
 def test_a_written_metric():
     class Count(tf.keras.metrics.Metric):

@@ -39,10 +39,11 @@ def to_keras(value: Any) -> Any:
 def _function_of_keras(fn: Any) -> Callable[..., Any]:
     if hasattr(fn, "_of_keras"):
         return fn._of_keras
-    if fn.__module__.startswith("keras."):
+    home = str(fn.__module__)  # which may be None
+    if home.startswith("keras."):
         return fn
     found = getattr(keras().activations, fn.__name__, None)
-    return found if found and fn.__module__.startswith("jaxvars.") else OfTensors(fn)
+    return found if found and home.startswith("jaxvars.") else OfTensors(fn)
 
 
 class OfTensors:
@@ -90,7 +91,7 @@ def _bridge(value: Any) -> Any:
         return _optimizer(type(value).__name__)(value, learning_rate=0.0)
     if isinstance(value, metrics.Metric):
         return _metric()(value)
-    if isinstance(value, types.FunctionType) and value.__module__.startswith("jaxvars."):
+    if isinstance(value, types.FunctionType) and str(value.__module__).startswith("jaxvars."):
         return getattr(keras().losses, value.__name__, None) or to_keras(value)
     return to_keras(value)
 

@@ -446,7 +446,8 @@ def _face_result(thing: Any) -> Any:
     """Return what a function of Keras has made or found as `tf.keras` has it."""
     if isinstance(thing, OfTensors):
         return thing.__wrapped__
-    is_function = isinstance(thing, types.FunctionType) and thing.__module__.startswith("keras.")
-    if is_function and hasattr(keras().activations, thing.__name__):
+    is_function = isinstance(thing, types.FunctionType)
+    is_of_keras = is_function and str(thing.__module__).startswith("keras.")
+    if is_of_keras and hasattr(keras().activations, thing.__name__):
         return find(f"activations.{thing.__name__}")
     return adopt(thing)

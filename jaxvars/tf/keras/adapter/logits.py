@@ -75,7 +75,7 @@ def by_logits(core: Any) -> Any:
     fn = getattr(core, "fn", getattr(core, "_fn", None)) if is_class else core
     if not isinstance(fn, types.FunctionType) or fn.__name__ not in CROSS_ENTROPIES:
         return core
-    home = keras().losses if fn.__module__.startswith("keras.") else losses
+    home = keras().losses if str(fn.__module__).startswith("keras.") else losses
     if getattr(home, fn.__name__, None) is not fn:  # one of the user's
         return core
     call = _by_logits(fn)
