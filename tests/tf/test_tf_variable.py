@@ -141,6 +141,19 @@ def test_counting():
     assert [int(v.count_up_to(2)) for _ in range(2)] == [0, 1]
     with pytest.raises(tf.errors.OutOfRangeError, match="limit of 2"):
         v.count_up_to(2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"input is not a scalar: \(1,\)"):
+        tf.Variable([0]).count_up_to(2)
+
+
+def test_counting_in_a_function():
+    v = tf.Variable(0)
+    count = tf.function(lambda: v.count_up_to(3))
+    assert [int(count()) for _ in range(3)] == [0, 1, 2]
+    twice = tf.function(lambda: (v.count_up_to(4), v.count_up_to(4)))
+    for run in (count, count, twice):
+        with pytest.raises(tf.errors.OutOfRangeError, match=r"Reached limit of [34] \(test_tf_v"):
+            run()
+        assert int(v) == 3  # TensorFlow keeps the first count of `twice`
 
 
 def test_plain_jax_takes_it():

@@ -36,7 +36,7 @@ from jaxvars.tf.functions.signature import InputSignature, binding_error, signat
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.random.streams import NeedsStreams, note_streams
 from jaxvars.tf.tensors.handles import NeedsStrings
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import failed
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.typing import P, Q, R
 
@@ -144,7 +144,7 @@ class Function(Sent, Generic[P, R]):
     def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
         """Raise what TensorFlow does."""
         if isinstance(error, CheckError):
-            raise refused(str(error)) from None
+            raise failed(error) from None
         if isinstance(error, jax.errors.UnexpectedTracerError):
             raise TypeError(OUT_OF_SCOPE) from error
         if isinstance(error, CreationError):

@@ -19,7 +19,7 @@ import numpy as np
 from jaxvars.errors import CheckError
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.errors import InvalidArgumentError, OpError, OutOfRangeError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
@@ -187,13 +187,23 @@ def axes_in(x: Array, axis: Any) -> int | tuple[int, ...] | None:
     return axes
 
 
+REACHED = "Reached limit of "
+"""What a check says of a counter that is at its end."""
+
+
 @contextmanager
 def refusing() -> Generator[None]:
-    """Raise InvalidArgumentError for a check that fails while a program of the core runs."""
+    """Raise what TensorFlow does for a check that fails while a program of the core runs."""
     try:
         yield
     except CheckError as error:
-        raise refused(str(error)) from None
+        raise failed(error) from None
+
+
+def failed(error: CheckError) -> OpError:
+    """Return what TensorFlow raises for a check that has failed."""
+    is_end = str(error).startswith(REACHED)
+    return OutOfRangeError(None, None, str(error)) if is_end else refused(str(error))
 
 
 def refused(message: str, op: str = "") -> InvalidArgumentError:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from jaxvars.core.checks import require
 from jaxvars.core.variable import NOTHING
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
@@ -21,7 +22,7 @@ from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import REACHED, refused
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tf.variables.scatter import SCATTERS
 from jaxvars.tf.variables.strings import (
@@ -173,11 +174,17 @@ class Updates(TensorLike):
         """Add 1, and return the value before.
 
         Raises:
-            OutOfRangeError: when it has reached `limit`.
+            OutOfRangeError: when it has reached `limit`; from a compiled function, when it is run.
+            InvalidArgumentError: when it is not a scalar.
         """
         before = self.value()
-        if int(before) >= limit:
-            raise OutOfRangeError(None, None, f"Reached limit of {limit} [Op:ResourceCountUpTo]")
+        if before.shape.rank:
+            raise refused(f"input is not a scalar: {before.shape} [Op:ResourceCountUpTo] name: ")
+        is_below = before._array < int(limit)
+        if context.is_tracer(is_below):
+            require(is_below, f"{REACHED}{limit}")
+        elif not is_below:
+            raise OutOfRangeError(None, None, f"{REACHED}{limit} [Op:ResourceCountUpTo] name: ")
         self.assign_add(1)
         return before
 
