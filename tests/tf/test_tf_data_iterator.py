@@ -396,6 +396,48 @@ def test_an_iterator_in_a_function_goes_on():
         step()
 
 
+def test_an_optional_in_a_function():
+    @tf.function
+    def total(iterator):
+        found, item = tf.constant(0, tf.int64), iterator.get_next_as_optional()
+        while item.has_value():
+            found += item.get_value()
+            item = iterator.get_next_as_optional()
+        return found
+
+    @tf.function
+    def total_of_three(iterator):
+        found = tf.constant(0, tf.int64)
+        for _ in tf.range(3):
+            item = iterator.get_next_as_optional()
+            if not item.has_value():
+                break
+            found += item.get_value()
+        return found
+
+    assert int(total(iter(Dataset.range(4)))) == 6
+    iterator = iter(Dataset.range(4))
+    assert [int(total_of_three(iterator)) for _ in range(3)] == [3, 3, 0]
+    assert int(total_of_three(iter(Dataset.range(3).map(lambda x: x * x)))) == 5
+
+
+def test_what_becomes_of_an_optional_in_a_function():
+    first = tf.function(lambda iterator: iterator.get_next_as_optional())
+    value = tf.function(lambda item: (item.get_value(), item.has_value()))
+    iterator = iter(Dataset.from_tensor_slices((["a"], {"b": [1.0]})))
+    found, none = first(iterator), first(iterator)
+    assert (bool(found.has_value()), bool(none.has_value())) == (True, False)
+    assert found.element_spec == none.element_spec == iterator.element_spec
+    string, numbers = found.get_value()
+    assert (string.numpy(), numbers["b"].numpy()) == (b"a", 1.0)
+    assert repr(none).startswith("Optional.empty((TensorSpec")
+    assert value(tf.experimental.Optional.from_value(3))[0].numpy() == 3
+    empty = tf.experimental.Optional.empty(tf.TensorSpec([], tf.int32))
+    for run in (none.get_value, lambda: value(none), lambda: value(empty)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="does not have a value"):
+            run()
+
+
 def test_a_loop_over_an_iterator_in_a_function():
     iterator = iter(Dataset.range(5))
     next(iterator)

@@ -84,6 +84,9 @@ class DatasetIterator(Recorded, Iterator[Any]):
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element as an Optional, which has no value at the end."""
+        if context.is_staging():
+            has, value = self._make_feed().next_or_none()
+            return Optional(self._spec(), [value], has)
         for element in self:
             return Optional(self._spec(), [element])
         return Optional(self._spec(), [])

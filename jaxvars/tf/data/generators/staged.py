@@ -125,6 +125,12 @@ class Feed:
         self._require_at_most(1)
         return self._pack(map(Tensor, _call_host(self._next, self._blanks)))
 
+    def next_or_none(self) -> tuple[Array, Any]:
+        """Have the program make the next element; return whether there is one, and it."""
+        self._require_at_most(1)
+        has, *arrays = _call_host(self._next_or_blanks, [_TRUTH, *self._blanks])
+        return has, self._pack(map(Tensor, arrays))
+
     def _given(self) -> list[Array]:
         return [array for source in self._sources for array in source.traced]
 
@@ -171,6 +177,11 @@ class Feed:
         for element in self._begin():
             return self._row(element)
         raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
+
+    def _next_or_blanks(self) -> list[np.ndarray]:
+        for element in self._begin():
+            return [np.asarray(True), *self._row(element)]
+        return [np.asarray(False), *self._blanks]
 
     def _arrays(self, element: Element) -> tuple[int, list[np.ndarray]]:
         """Return which spec an element has, and its arrays."""
