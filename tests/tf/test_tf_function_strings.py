@@ -95,6 +95,33 @@ def test_operations_on_strings(op, expected):
     assert f.experimental_get_tracing_count() == 1
 
 
+WORDS, TABLE = strings("a", "b", "c"), tf.constant([["a", "b"], ["c", "d"]])
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (lambda i, x: WORDS[tf.argmax(x)], b"b"), (lambda i, x: WORDS[-i], b"c"),
+        (lambda i, x: TABLE[:, i], [b"b", b"d"]), (lambda i, x: TABLE[i, 0], b"c"),
+        (lambda i, x: tf.where(x > 0.0, "pos", "neg"), [b"neg", b"pos", b"neg"]),
+        (lambda i, x: tf.where(x > 0.0, WORDS, "neg"), [b"neg", b"b", b"neg"]),
+        (lambda i, x: tf.compat.v1.where(x > 0.0, WORDS, WORDS), [b"a", b"b", b"c"]),
+        (lambda i, x: tf.gather_nd(WORDS, [[i], [0]]), [b"b", b"a"]),
+        (lambda i, x: tf.gather_nd(TABLE, [i, 0]), b"c"),
+        (lambda i, x: tf.gather_nd(TABLE, [[[i]], [[0]]], batch_dims=1), [[b"b"], [b"c"]]),
+        (lambda i, x: tf.slice(TABLE, [i, 0], [1, 2]), [[b"c", b"d"]]),
+        (lambda i, x: tf.one_hot(i, 2, "p", "q"), [b"q", b"p"]),
+        (lambda i, x: tf.one_hot(i, 2, WORDS[i], "q"), [b"q", b"b"]),
+        (lambda i, x: tf.one_hot(i, 2, "p", WORDS[i]), [b"b", b"p"]),
+    ],
+)  # fmt: skip
+def test_known_strings_are_chosen_by_what_is_not_known(op, expected):
+    f = tf.function(op)
+    f(tf.constant(0), tf.constant([1.0, 0.0, 0.0]))
+    assert value(f(tf.constant(1), tf.constant([-1.0, 2.0, 0.0]))) == expected
+    assert f.experimental_get_tracing_count() == 1
+
+
 def test_branches_and_loops():
     @tf.function
     def f(s: Any, n: Any) -> Any:

@@ -26,8 +26,10 @@ from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import any_dtype, as_dtype, float32, int32
+from jaxvars.tf.tensors.handles import lift
 from jaxvars.tf.tensors.static import not_too_many, one_axis, one_int, refused, require_known
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tracing import context
 from jaxvars.typing import Array, Value
 
 
@@ -218,8 +220,10 @@ def one_hot(
     if indices.dtype.itemsize < 4 or not indices.size:  # in which not every depth is itself
         indices = indices.astype(jnp.int32)
     place = indices.ndim if axis is None else one_axis(axis, indices.ndim + 1)
-    if is_text(on):
+    if is_text(on) or is_text(off):
         hot = _hot(indices, np.True_, np.False_, not_too_many((size,))[0], place)
+        if any(map(context.is_tracer, (hot, on, off))):
+            return jnp.where(hot, lift(on), lift(off))
         return np.where(np.asarray(hot), on, off)
     return _hot(indices, on, off, not_too_many((size,))[0], place)
 

@@ -216,6 +216,7 @@ def gather_nd(
             f"index innermost dimension length must be <= params rank; saw: {depth} vs. "
             f"{params.ndim}"
         )
+    params = lift(params) if context.is_tracer(indices) else params
     sizes = params.shape[batch : batch + depth]
     if not ignores(bad_indices_policy):
         check_indices(indices, sizes, "param shape", params.shape[batch:])
@@ -290,6 +291,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Array:
         return jnp.asarray(np.argwhere(found), narrowed(np.int64))
     chosen = _convert.to_operand_of(bool_, condition, "SelectV2")
     a, b = _convert.pair(x, y, "SelectV2")
+    if context.is_tracer(chosen):
+        return jnp.where(chosen, lift(a), lift(b))
     if _convert.is_text(a):
         return np.where(np.asarray(chosen), a, b)
     if _convert.is_static((chosen, a, b)):

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.handles import is_text, lift
 from jaxvars.tf.tensors.shapes import Dimension
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
@@ -32,7 +33,10 @@ def getitem(x: Any, key: Any) -> Tensor:
     array = x._array if type(x) is Tensor else to_array(x)
     if _is_mask(key):
         return Tensor(take_masked(array, key))
-    made = Tensor(array[index_of(key, array.shape)])
+    index = index_of(key, array.shape)
+    if is_text(array) and any(map(context.is_tracer, index)):
+        array = lift(array)
+    made = Tensor(array[index])
     if type(made._array) is bytes:
         made._array = np.array(made._array, dtype=object)
     elif isinstance(made._array, np.generic):

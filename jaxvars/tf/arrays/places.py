@@ -56,7 +56,7 @@ def _stop(i: int, total: int, start: int, size: int) -> int:
 def _moving_slice(x: Array, starts: Array, sizes: tuple[int, ...]) -> Array:
     if any(size == -1 != total for size, total in zip(sizes, x.shape, strict=True)):
         raise refused("size must be known, not -1, where begin depends on an argument")
-    return jax.lax.dynamic_slice(x, list(starts), sizes)
+    return jax.lax.dynamic_slice(_convert.lift(x), list(starts), sizes)
 
 
 @op("strided_slice", "input_", strings=True, example="r(3, 4), [0, 1], [3, 4], [2, 2]")
