@@ -122,6 +122,13 @@ def test_known_strings_are_chosen_by_what_is_not_known(op, expected):
     assert f.experimental_get_tracing_count() == 1
 
 
+def test_an_index_out_of_range_gives_an_empty_string():
+    take = tf.function(lambda i: (tf.gather(WORDS, [i, 1]), tf.gather(WORDS, i) + "x"))
+    assert value(take(tf.constant(7))) == ([b"", b"b"], b"x")
+    ignore = tf.function(lambda i: tf.gather_nd(WORDS, [[1], [i]], bad_indices_policy="IGNORE"))
+    assert value(ignore(tf.constant(7))) == [b"b", b""]  # here TensorFlow does so, too
+
+
 def test_branches_and_loops():
     @tf.function
     def f(s: Any, n: Any) -> Any:

@@ -231,9 +231,12 @@ def taker(arrays: Sequence[Array]) -> Callable[[Sequence[Any]], list[Any]]:
 
 
 def _find(numbers: np.ndarray) -> np.ndarray:
-    if not numbers.size:
-        return np.empty(numbers.shape[:-1], object)
-    return table_of(numbers.reshape(-1, 3)[0, :2]).take(numbers)
+    """Return strings; empty ones for zeros, which an index out of range gives."""
+    made = np.full(numbers.shape[:-1], b"", object)
+    own = numbers[..., :2].any(axis=-1)
+    if own.any():
+        made[own] = table_of(numbers[own][0, :2]).take(numbers[own])
+    return made
 
 
 def require_scope() -> Array:
