@@ -215,6 +215,30 @@ def test_values_of_a_strategy() -> None:
         strategy.reduce("max", x)
 
 
+@eight
+def test_an_iterator_over_batches_for_several_devices() -> None:
+    strategy = tf.distribute.MirroredStrategy()
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(24).batch(8))
+
+    def total(batches: Any) -> Any:
+        found = tf.constant(0, tf.int64)
+        for x in batches:
+            found += tf.reduce_sum(x)
+        return found
+
+    iterator = iter(data)
+    assert [int(x) for x in (iterator.get_next()[1], next(iterator)[1])] == [1, 9]
+    refused = pytest.raises(tf.errors.InvalidArgumentError, match="Write `for x in dataset:` in it")
+    for take in (next, total, lambda x: x.get_next(), lambda x: x.get_next_as_optional()):
+        with refused:  # TensorFlow takes the next batch
+            tf.function(take)(iterator)
+    with refused:
+        tf.function(lambda: next(iter(data)))()
+    assert (int(total(iterator)), int(tf.function(total)(data))) == (156, 276)
+    with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+        iterator.get_next()
+
+
 def test_tensorflows_reduce_op_is_understood() -> None:
     class Theirs:  # tf.distribute.ReduceOp.SUM.value is "SUM"
         value = "SUM"

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS
+from jaxvars.compiler.signature import STAGED_ITERATORS
 from jaxvars.core.frames import is_staged
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
@@ -28,6 +29,7 @@ from jaxvars.objects.key_order import map_leaves
 from jaxvars.parallel.batches import Batches
 from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter
+from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.functions.decorator import function
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.tensors.convert import to_array
@@ -245,6 +247,40 @@ class _Arrays:
         return map(_arrays, iter(self._dataset))
 
 
+_TAKEN = (
+    "Batches for several devices cannot be taken by an iterator inside a tf.function. Write "
+    "`for x in dataset:` in it, of the dataset itself, or give it each batch:\n"
+    "    for x in dataset:\n"
+    "        step(x)  # the tf.function"
+)
+
+
+@final
+class DistributedIterator(Iterator[Any]):
+    """Goes through batches that are sharded over devices; made by `iter(dataset)`."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches = batches
+
+    def __next__(self) -> Any:
+        if context.is_staging():
+            raise refused(_TAKEN)
+        return wrap(next(self._batches))
+
+    def get_next(self) -> Any:
+        """Return the next batch; raise OutOfRangeError when there is none."""
+        for batch in self:
+            return batch
+        raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
+
+    def get_next_as_optional(self) -> NoReturn:
+        """Raise InvalidArgumentError: it is for loops in a `tf.function`."""
+        raise refused(_TAKEN)
+
+
+STAGED_ITERATORS.add(DistributedIterator)  # it says itself what to write
+
+
 @final
 class DistributedDataset:
     """Batches that are sharded over devices; made by a strategy.
@@ -264,11 +300,8 @@ class DistributedDataset:
         if self._is_plain:
             return iter(self._dataset)
         if context.is_staging():
-            raise refused(
-                "Batches for several devices cannot be taken here, inside a tf.function. Write a "
-                "`for` statement over the dataset in it, or give it each batch as an argument."
-            )
-        return map(wrap, iter(self._batches))
+            raise refused(_TAKEN)
+        return DistributedIterator(iter(self._batches))
 
     def __len__(self) -> int:
         return len(self._dataset)
