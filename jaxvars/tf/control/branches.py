@@ -228,6 +228,9 @@ def while_loop(
         TypeError: when `cond` or `body` is not a function.
         ValueError: when there are no variables, or the structure, a type or a shape changes.
 
+    Differs from TensorFlow: in a `tf.function` no shape can change, whatever `shape_invariants`
+    say: XLA's programs have fixed shapes. What grows is for a `tf.TensorArray` or an eager loop.
+
     >>> from jaxvars import tf
     >>> i, total = tf.while_loop(lambda i, t: i < 5, lambda i, t: (i + 1, t + i), (0, 0))
     >>> int(total)

@@ -1,5 +1,8 @@
 """`tf.keras.losses`: the losses of `jaxvars.losses`, and others of Keras's, of Tensors.
 
+Differs from TensorFlow: `CTC` of labels too long for their frames is about 1e5, as that of
+`tf.nn.ctc_loss` is.
+
 >>> from jaxvars import tf
 >>> float(tf.keras.losses.MeanSquaredError()([[1.0, 2.0]], [[1.0, 4.0]]))
 2.0
@@ -43,6 +46,9 @@ class Loss:
         name: what it is called.
         reduction: "sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", or "none".
         dtype: to compute in; that of `tf.keras.backend.floatx` when None.
+
+    Differs from TensorFlow: "mean_with_sample_weight" divides by the sum of the weights of all
+    values; Keras by that of the weights as they are given, one or many.
 
     >>> from jaxvars import tf
     >>> class Distance(Loss):

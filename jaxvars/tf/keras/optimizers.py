@@ -57,9 +57,9 @@ _FIRST = ("step_counter", "dynamic_scale", "iterations", "learning_rate")
 class Optimizer(Steps):
     """The base of optimizers; a class of yours below it, or below one of them, may update itself.
 
-    Differs from TensorFlow: rows of `tf.IndexedSlices` with the same index are added up first; a
-    class with an `update_step` of its own takes neither `use_ema` nor
-    `gradient_accumulation_steps`.
+    Differs from TensorFlow: rows of `tf.IndexedSlices` with the same index are added up first. With
+    `gradient_accumulation_steps`, `use_ema` averages once for each update, not at every call; a
+    class with an `update_step` of its own takes neither.
 
     The arguments are those of the class of the same name in `jaxvars.optimizers`; the learning rate
     is a number, a tf.Variable, a schedule, or a function without arguments.

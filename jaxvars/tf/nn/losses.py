@@ -208,7 +208,7 @@ def ctc_loss(
     Example: `tf.nn.ctc_loss([[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3])`.
 
     Differs from TensorFlow: `unique` has no effect. A sequence too long for its frames costs about
-    1e5, not infinity. Computed by optax.
+    1e5, not infinity, or 709 where the labels are dense. Computed by optax.
     """
     batch = jnp.swapaxes(logits, 0, 1) if logits_time_major else logits
     if checkable(label_length) and (np.asarray(label_length) > labels.shape[-1]).any():
