@@ -43,6 +43,7 @@ _LEFT_ALONE: weakref.WeakSet[Any] = weakref.WeakSet()
 _REWRITTEN: weakref.WeakKeyDictionary[CodeType, dict[str, CodeType | str]] = (
     weakref.WeakKeyDictionary()
 )
+_INNER: weakref.WeakSet[CodeType] = weakref.WeakSet()  # rewritten, as parts of others
 _CONVERTED: weakref.WeakKeyDictionary[FunctionType, tuple[_Form, FunctionType | None]] = (
     weakref.WeakKeyDictionary()
 )
@@ -196,6 +197,8 @@ def convert_function(fn: FunctionType, *, recursive: bool = True) -> FunctionTyp
 
 def rewrite_function(fn: FunctionType) -> CodeType | str:
     """Return the new code of a function, or why there is none."""
+    if fn.__code__ in _INNER:  # the source in the file is not that of this code
+        return fn.__code__
     codes = _REWRITTEN.get(fn.__code__, {})
     if (found := codes.get(fn.__code__.co_filename)) is None:
         with _LOCK:
@@ -206,9 +209,19 @@ def rewrite_function(fn: FunctionType) -> CodeType | str:
 
 def _rewrite(fn: FunctionType) -> CodeType | str:
     try:
-        return rewrite(fn, set_loop_options)
+        code = rewrite(fn, set_loop_options)
     except Unsupported as why:
         return str(why)
+    _note_inner(code)
+    return code
+
+
+def _note_inner(code: CodeType) -> None:
+    """Note that the functions in a rewritten one are rewritten, too, but for generators."""
+    inner = [part for part in code.co_consts if isinstance(part, CodeType)]
+    _INNER.update(part for part in inner if not part.co_flags & _NEVER)
+    for part in inner:
+        _note_inner(part)
 
 
 def source(fn: FunctionType) -> str:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from autograph_objects import map_rows
 from autograph_programs import NO_GRADIENT, PROGRAMS
 
 import jaxvars as jv
@@ -285,6 +286,11 @@ def test_vmap_of_a_converted_function():
         return count
 
     assert jax.vmap(steps)(jnp.array([1, 2, 16])).tolist() == [0, 1, 4]
+
+
+def test_a_function_in_a_converted_one_is_converted():
+    first, second = compiled(map_rows)(jnp.array([1.0, -2.0, 3.0]))
+    assert (first.tolist(), second) == ([1.0, 0.0, 3.0], 0.0)
 
 
 def test_a_gradient_taken_eagerly_stays_python():
