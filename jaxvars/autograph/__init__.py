@@ -28,7 +28,8 @@ traced condition or count a while (`autograph/operators/branches.py`,
 What a branch or loop changes in Python objects, itself or in the functions that it calls, is part
 of the program like the names that it assigns: attributes, items, variables of closures, lists.
 The branch that does not run changes nothing. What a program cannot carry is refused: a set that
-grows in one branch, a NumPy array that is written (`autograph/operators/world.py`).
+grows in one branch, a NumPy array that is written (`autograph/operators/world.py`); a change of a
+list that a traced condition has chosen (`autograph/operators/copies.py`).
 
 Rules this file keeps:
 - a converted function that is called with known values does what Python does;
@@ -52,6 +53,7 @@ from jaxvars.autograph.calls import (
     set_loop_options,
     source,
 )
+from jaxvars.autograph.operators.copies import Watched
 from jaxvars.autograph.operators.origins import mark_arguments
 from jaxvars.errors import ControlFlowError
 
@@ -105,9 +107,10 @@ def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         mark_arguments(*args, *kwargs.values())
-        if function is None or is_wrapped(fn):
-            return call(fn, args, kwargs, "")
-        return _new(function, recursive=recursive)(*given, *args, **kwargs)
+        with Watched():
+            if function is None or is_wrapped(fn):
+                return call(fn, args, kwargs, "")
+            return _new(function, recursive=recursive)(*given, *args, **kwargs)
 
     return leave_alone(wrapper)
 

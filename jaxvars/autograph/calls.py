@@ -28,7 +28,16 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars.autograph.operators import branches, logic, loops, origins, places, state, values
+from jaxvars.autograph.operators import (
+    branches,
+    copies,
+    logic,
+    loops,
+    origins,
+    places,
+    state,
+    values,
+)
 from jaxvars.autograph.operators.builtins import OVERLOADS
 from jaxvars.autograph.operators.world import is_users
 from jaxvars.autograph.rewrite import rewrite
@@ -100,12 +109,19 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], package: str) ->
     fn, given = function_in(f, args)
     if fn is not None and not _is_left_alone(fn, package):
         if (new := convert_function(fn)) is not None:
-            return new(*given, **kwargs)
+            return _call_and_settle(new, given, kwargs)
         return _call_as_is(f, args, kwargs, f"{fn.__qualname__}: {rewrite_function(fn)}")
     elif _calls_back(f):
         args = tuple(_convert_argument(x, package) for x in args)
         kwargs = {name: _convert_argument(x, package) for name, x in kwargs.items()}
-    return f(*args, **kwargs)
+    return _call_and_settle(f, args, kwargs)
+
+
+def _call_and_settle(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    known = copies.count()
+    result = f(*args, **kwargs)
+    copies.settle(known, (f, result))
+    return result
 
 
 def is_wrapped(f: Any) -> bool:

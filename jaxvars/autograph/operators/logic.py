@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.autograph.operators import copies
 from jaxvars.autograph.operators.branches import Run, choose, decide, is_traced
 from jaxvars.autograph.operators.origins import is_
 from jaxvars.autograph.operators.world import World
@@ -90,11 +91,12 @@ def changes_nothing(test: Run) -> bool:
 
 def _program_of(test: Run) -> Any:
     """Return the program of a test; None if it assigns variables, changes objects, or raises."""
-    world = World([test])
+    world, known = World([test]), copies.count()
     try:
         staged = attempt(lambda: stage(test, (), None))  # it is raised again where it belongs
     finally:
         is_changed = world.undo()
+        copies.forget(known)
     if is_changed or staged is None:
         return None
     is_plain = staged.rebuild.is_plain and not (staged.writes or staged.created)

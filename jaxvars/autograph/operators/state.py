@@ -6,15 +6,16 @@ Rules this file keeps:
   to be returned is zeros until there is one (a flag guards it); what a loop sets that
   may run zero times is checked when it is read; what one branch alone sets must not be read;
 - an item or attribute that a loop sets first is absent in its first iteration, and there alone;
+- a list or dict that was there before stays itself if all ways through a block end with it;
 - these things are found out while the block is traced: it is then traced again, knowing them.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
+from jaxvars.autograph.operators import copies
 from jaxvars.autograph.operators.origins import Origin, join, mark, note_block
 from jaxvars.autograph.operators.places import Kept, Place, Whole
 from jaxvars.autograph.operators.values import (
@@ -96,11 +97,13 @@ class Block:
         self._loop = loop
         self._iteration = False
         self._stand_ins: list[int] = []
-        self._copies: list[tuple[Any, Any, str]] = []
+        self._copies: list[tuple[Any, list[Any], str]] = []
         self.given: Any = None  # in an iteration: whether places without a first value have one
         self._line = user_line()
         self._plans: dict[int, Plan] = {}
         self._as_values: set[int] = set()
+        self._same: dict[int, set[copies.Path]] = {}  # lists and dicts that stay themselves
+        self._copies_before = 0  # when it is staged
         self._changed_in_place: set[int] = set()
         self.grown: list[Grown] = []  # at the last `leave`
         self._others_items: list[Grown] = []
@@ -115,6 +118,7 @@ class Block:
         absent = {i for i, value in enumerate(self.start) if is_absent(value)}
         self._absent = absent - self._plans.keys()
         self._ends = {name: [] for name in self.names}
+        self._ways = copies.Ways(self._is_old)
         for name, value in zip(self.names, self.start if self._loop else (), strict=False):
             join(self._origins.setdefault(name, []), value)
         for i, value in enumerate(self.start):
@@ -128,6 +132,7 @@ class Block:
             stage: returns these, packed.
             runs: whether it is a loop that has an iteration for sure.
         """
+        self._copies_before = copies.count()
         while True:
             try:
                 results = stage()
@@ -139,13 +144,21 @@ class Block:
                 self._reset()
                 raise
         note_block()
+        if self._loop and not runs:
+            self._ways.note(self.start)
+        self._finish(results, self._ends if runs or not self._loop else self._origins)
+
+    def _finish(self, results: Sequence[Any], origins: dict[str, list[Origin]]) -> None:
+        """Give the names their values after the block."""
         new = list(self.start)
         for i, result in zip(self._used_indices(), results, strict=True):
             value = self._unpack(i, result)
-            mark(value, (self._ends if runs or not self._loop else self._origins)[self.names[i]])
+            mark(value, origins[self.names[i]])
             is_place = i >= len(self._names)  # what it holds has to be there
             new[i] = value.read() if is_place and isinstance(value, MaybeUndefined) else value
         self._put(new)
+        made = {i: new[i] for i in self._used_indices()}
+        self._ways.note_copies(made, self.names, self._line, self._made_of[1])
 
     def repeat(self) -> None:
         """Trace the block again if lists grow in it: it must not read what it has appended."""
@@ -187,11 +200,19 @@ class Block:
         values = tuple(map(Nothing, self.names)) if raised else self._values()
         for i in range(len(values) if other else 0):
             self._compare(i, values, other or ())
-        packed = tuple(map(self._pack, range(len(values)), values))
+        packed = self._pack_all(values)
         self._retrace_for_changes(raised=raised)
+        self._check_sources()
         self._note_origins(values)
         self.put_names_back()
-        return tuple(map(drop_tracers, values)), packed
+        return tuple(map(self._drop_tracers, values)), packed
+
+    def _drop_tracers(self, value: Any) -> Any:
+        return copies.change(value, lambda x, _: x if self._is_old(x) else drop_tracers(x))
+
+    def _is_old(self, value: Any) -> bool:
+        """Return whether a value is a list or dict that was there before the block."""
+        return copies.is_container(value) and self._world.holds(value)
 
     def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
         """Return what makes an iteration an `if` on `given`.
@@ -217,6 +238,7 @@ class Block:
     def put_names_back(self) -> None:
         """Give the names their values from before the block: none outlives a trace."""
         forget(self._stand_ins)
+        copies.forget(self._copies_before)
         self._set(self.start[: len(self._names)])
 
     def _values(self) -> tuple[Any, ...]:
@@ -242,8 +264,9 @@ class Block:
 
     def _note(self, name: str, old: Any, value: Any) -> None:
         if isinstance(old, list | dict | tuple) and type(value) is type(old) and value is not old:
-            if not isinstance(value, tuple):
-                self._copies.append((value, value.copy(), name))
+            if isinstance(value, list | dict):
+                self._copies.append((value, copies.content(value), name))
+                copies.note(value, [old] if self._is_old(old) else [], name, self._line)
             for one, other in zip(_inside(old), _inside(value), strict=True):
                 self._note(name, one, other)
         elif not isinstance(value, NoValue):
@@ -252,13 +275,21 @@ class Block:
     def _check_objects(self) -> None:
         """Refuse changes of lists and dicts that others may hold, too."""
         for now, before, name in self._copies:
-            is_same = all(map(operator.is_, _inside(now), _inside(before)))
-            if len(now) != len(before) or not is_same:
+            if not copies.is_same(copies.content(now), before):
                 raise ControlFlowError(
                     f"{name!r} is changed in place in the loop at {self._line}, and is assigned in "
                     f"it, too: a {type(now).__name__} that others may hold is not carried as one "
                     f"object then. Change a copy: {name} = {name}.copy()."
                 )
+
+    def _check_sources(self) -> None:
+        """Refuse changes, in a loop, of what the next iteration has a copy of."""
+        owners = {id(x.owner) for x in (*self._places, *self.grown)}
+        for i, start in enumerate(self.start if self._loop else ()):
+            stays = i in self._same or i in self._changed_in_place
+            sources = () if is_absent(start) or stays else self._ways.sources(i)
+            if changed := [x for x in sources if id(x) in owners]:
+                raise copies.copied_error(changed[0], self.names[i], self._line)
 
     # ------------------------------------------------------------ finding out
     def _note_origins(self, values: Sequence[Any]) -> None:
@@ -309,6 +340,9 @@ class Block:
         elif i not in self._as_values and variables_in(mine) != variables_in(theirs):
             self._refuse_to_lose_variables(i)
             self._as_values.add(i)
+            raise _Again
+        elif new := set(copies.shared(mine, theirs)) - self._same.get(i, set()):
+            self._same.setdefault(i, set()).update(new)
             raise _Again
 
     def _refuse_to_lose_variables(self, i: int) -> None:
@@ -361,6 +395,11 @@ class Block:
         self._absent.discard(i)
 
     # ------------------------------------------------------------ to and from _control
+    def _pack_all(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        copies.check(self._copies_before)
+        self._ways.note(values)
+        return tuple(map(self._pack, range(len(values)), values))
+
     def _pack(self, i: int, value: Any) -> Any:
         if i in self._plans:
             return self._plans[i].pack(value)
@@ -370,6 +409,7 @@ class Block:
             return value.value
         if i in self._changed_in_place and value is self.start[i]:
             return Kept(value)
+        value = copies.keep(value, self._same.get(i, ()))
         return settled_numbers(map_variables(unwrap if i in self._as_values else Kept, value))
 
     def _unpack(self, i: int, value: Any) -> Any:
@@ -378,7 +418,7 @@ class Block:
             return start if is_absent(start) else Undefined(self.names[i])
         if i in self._plans:
             return self._plans[i].unpack(self.names[i], self._line, value)
-        return boxed(map_leaves(_release, value, is_leaf=lambda x: isinstance(x, Kept)))
+        return map_leaves(_release, boxed(value), is_leaf=lambda x: isinstance(x, Kept))
 
 
 def _release(value: Any) -> Any:

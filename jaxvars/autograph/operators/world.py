@@ -120,7 +120,11 @@ class World:
 
     def will_find(self, place: Place) -> bool:
         """Return whether a place is empty, and would be found: keys come in the order of a dict."""
-        return id(place.owner) in self._seen and place.get() is MISSING
+        return self.holds(place.owner) and place.get() is MISSING
+
+    def holds(self, value: Any) -> bool:
+        """Return whether an object could be reached."""
+        return id(value) in self._seen
 
     def undo(self) -> list[Change]:
         """Put everything back; return what had changed."""

@@ -20,6 +20,7 @@ import jax
 
 from jaxvars.autograph.calls import as_written, convert_function, function_in, rewrite_function
 from jaxvars.autograph.calls import call as converted_call
+from jaxvars.autograph.operators.copies import Watched
 from jaxvars.errors import line_of
 from jaxvars.symbolic.propagate import NeedsSizes, follow_constants
 from jaxvars.tf import nest
@@ -74,7 +75,8 @@ def make_body(function: Any, *, has_strings: bool) -> Callable[..., Any]:
         made_for = this()
         met = set() if made_for is None else made_for._met
         taped = graph_tape(is_needed=NeedsTape in met)
-        with inside_function(), taped, tracing, follow_constants(is_needed=NeedsSizes in met):
+        follow = follow_constants(is_needed=NeedsSizes in met)
+        with inside_function(), taped, tracing, follow, Watched():
             name_arguments(shown, args, kwargs)
             try:
                 result = (_convert(fn) if converts else fn)(*args, **kwargs)
