@@ -276,9 +276,9 @@ def set_loop_options(*, max_iterations: int | None = None) -> None:
 _SEEN = (
     branches.if_exp, branches.if_stmt, loops.for_stmt, loops.while_stmt,
     logic.and_, logic.assert_stmt, logic.compare, logic.get_at, logic.get_item, logic.known,
-    logic.not_, logic.or_, origins.shown, places.attribute, places.item, places.look,
-    state.State, values.Nothing, values.Undefined, values.in_place, values.ld,
-    converted_call, leave_alone, slice,
+    logic.not_, logic.or_, origins.in_place, origins.shown, places.attribute, places.item,
+    places.look, state.State, values.Nothing, values.Undefined, values.ld, converted_call,
+    leave_alone, slice,
 )  # fmt: skip
 _OPERATORS = SimpleNamespace(**{found.__name__: found for found in _SEEN})
 _ALONE = SimpleNamespace(**{**vars(_OPERATORS), "converted_call": call_alone})

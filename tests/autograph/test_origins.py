@@ -1,7 +1,7 @@
 """`is`, `isinstance`, `type`, `in` and strings, of what a branch or loop has made traced."""
 
 # The programs are as people write them.
-# ruff: noqa: E721, SIM103, UP031, UP032
+# ruff: noqa: E721, RUF034, SIM103, UP031, UP032
 
 from __future__ import annotations
 
@@ -222,3 +222,60 @@ def test_nothing_is_kept_of_a_trace():
     jv.compile(until_done, autograph=True)(jnp.asarray(0.0))
     gc.collect()
     assert before.issuperset({*origins._ORIGINS, *map(id, origins._WITH_BLOCKS)})
+
+
+def _assign(v, _, x):
+    v.assign(x)
+
+
+def _add_in_place(v, _, x):
+    v += x
+
+
+def _assign_in_a_list(v, w, x):
+    rows = [v] if x > 0 else [w]
+    rows[0].assign_add(x)
+
+
+def _add_in_a_loop(v, w, x):
+    while x > 0:
+        v, x = w, x - 1
+    v += 1.0
+
+
+@pytest.mark.parametrize("change", [_assign, _add_in_place, _assign_in_a_list, _add_in_a_loop])
+def test_a_variable_that_a_block_has_chosen_is_not_assigned(change):
+    v, w = jv.Variable(1.0), jv.Variable(2.0)
+
+    def run(x):
+        if change in (_assign_in_a_list, _add_in_a_loop):
+            change(v, w, x)
+        else:
+            change(v if x > 0 else w, w, x)
+        return x
+
+    message = (
+        r"A Variable is assigned, .*, at test_origins.py:\d+, in _\w+, that a branch or loop on a "
+        r"traced value has chosen: (.|\n)*first.assign_add\(x\)(.|\n)*: y = y \+ x"
+    )
+    with pytest.raises(ControlFlowError, match=message):
+        jv.compile(run, autograph=True)(3.0)
+
+
+def test_the_value_of_a_variable_that_a_block_has_chosen():
+    v, w = jv.Variable(1.0), jv.Variable(2.0)
+
+    def run(x):
+        y = v if x > 0 else w
+        y = y + x
+        y += 1.0
+        z = v if x > 0 else v
+        z += x
+        for i in range(2):
+            if x > i:
+                w.assign_add(x)
+        return y, z + 0.0, w + 0.0
+
+    assert jv.compile(run, autograph=True)(3.0) == (5.0, 4.0, 8.0)
+    with pytest.raises(AttributeError, match="no attribute missing"):
+        jv.compile(lambda x: (v if x > 0 else w).missing, autograph=True)(3.0)

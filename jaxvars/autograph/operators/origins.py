@@ -24,9 +24,12 @@ from typing import Any, NoReturn, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.advice import EXPLANATIONS
 from jaxvars.autograph.operators.values import MaybeUndefined, NoValue, is_variable
+from jaxvars.autograph.operators.values import in_place as in_place_of_array
 from jaxvars.core.frames import LOCAL, Frame
-from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.core.variable import Variable
+from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.tensor import is_weak
 from jaxvars.tensors.wrapping import boxed, is_boxing
@@ -203,6 +206,45 @@ def shown(value: Any) -> Any:
             "make the string outside."
         )
     return value
+
+
+# ---------------------------------------------------------------- a Variable that was chosen
+def in_place(value: Any) -> None:
+    """Refuse `value += ...` and `value.sort()` for what is not the object that Python has."""
+    in_place_of_array(value)
+    if _may_be_variable(value):
+        raise _chosen_error(user_line())
+
+
+def _may_be_variable(value: Any) -> bool:
+    """Return whether a value of a block is, in Python, a Variable on one of the ways."""
+    is_noted = context.is_tracer(value) and id(value) in _ORIGINS and not is_boxing()
+    return is_noted and any(issubclass(kind, Variable) for kind in _origin_of(value).ask())
+
+
+def _explain(error: Exception) -> None:
+    """Raise what to write for `value.assign(...)`."""
+    if not isinstance(error, AttributeError) or not hasattr(Variable, error.name or ""):
+        return
+    if _may_be_variable(error.obj):
+        raise _chosen_error(line_of(error)).with_traceback(error.__traceback__) from None
+
+
+EXPLANATIONS.append(_explain)
+
+
+def _chosen_error(line: str) -> ControlFlowError:
+    return ControlFlowError(
+        f"A Variable is assigned, or asked for what an array has not, at {line}, that a branch or "
+        "loop on a traced value has chosen: a program chooses values, not objects, so that it has "
+        "the Variable's value there, and no Variable would be assigned. Assign to each in its own "
+        "branch,\n"
+        "    if ...:\n"
+        "        first.assign_add(x)\n"
+        "    else:\n"
+        "        second.assign_add(x)\n"
+        "or make a new value: y = y + x."
+    )
 
 
 def _names(*origins: Origin) -> str:
