@@ -418,7 +418,13 @@ class Block:
             return start if is_absent(start) else Undefined(self.names[i])
         if i in self._plans:
             return self._plans[i].unpack(self.names[i], self._line, value)
-        return map_leaves(_release, boxed(value), is_leaf=lambda x: isinstance(x, Kept))
+        return copies.change(value, lambda x, _: _release_and_box(x))
+
+
+def _release_and_box(value: Any) -> Any:
+    if isinstance(value, Kept) and copies.is_container(value.held):
+        return value.held  # boxing would copy it
+    return boxed(map_leaves(_release, value, is_leaf=lambda x: isinstance(x, Kept)))
 
 
 def _release(value: Any) -> Any:

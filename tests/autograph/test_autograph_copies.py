@@ -501,8 +501,8 @@ def a_helper_changes_it(x, _):
 @pytest.mark.parametrize("run", REFUSED, ids=lambda run: run.__name__)
 def test_a_change_that_others_would_not_see_is_refused(run):
     message = (
-        rf"'{REFUSED[run]}' is a copy after the branch or loop at test_copies.py:\d+, in \w+, on a "
-        r"traced value: .*Choose between copies,\n    rows = first.copy\(\) if"
+        rf"'{REFUSED[run]}' is a copy after the branch or loop at test_autograph_copies.py:\d+, in "
+        r"\w+, on a traced value: .*Choose between copies,\n    rows = first.copy\(\) if"
     )
     with pytest.raises(ControlFlowError, match=message):
         jv.compile(run, autograph=True)(jnp.float32(3.0), jnp.float32(XS))
