@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 Place: TypeAlias = tuple[str, int, str, str]
 
 ERRORS = (KeyboardInterrupt, TimeoutError)
-ENDS = ("TapeBase.__exit__", "GradientTape.__exit__")  # begun with, nothing would run of them
+ENDS = ("TapeBase.__exit__", "_Recording.__exit__")  # begun with, nothing would run of them
 BREAKS = (  # an interrupt here, which JAX 0.10 catches, breaks the function for good
     "_weakref_lru_cache.<locals>.<lambda>", "_get_layouts_from_executable",
 )  # fmt: skip

@@ -95,8 +95,7 @@ class _Custom:
             pull = functools.partial(_with_variables, self._f)
             return call_now(self._f, args, given, kwargs, pull)
         core = _custom.custom_gradient(_for_core(self._f, kwargs))
-        with IN_RULE.set(True):
-            return wrap(core(*given))
+        return _call_in_rule(core, given, {})
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _Custom(types.MethodType(self._f, instance))
@@ -187,8 +186,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     def decorated(*args: Any, **kwargs: Any) -> Any:
         given = [nest.map_structure(_to_core_argument, x) for x in args]
         named = {key: nest.map_structure(_to_core_argument, x) for key, x in kwargs.items()}
-        with IN_RULE.set(True):
-            return wrap(core(*given, **named))
+        return _call_in_rule(core, given, named)
 
     return decorated
 
@@ -213,3 +211,9 @@ def _recompute(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return leaf.variable if isinstance(leaf, _Kept) else wrap(leaf)
 
     return arrays_of(f(*nest.map_structure(seen, args), **nest.map_structure(seen, kwargs)))
+
+
+def _call_in_rule(core: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    # A function of this module, which cloudpickle sends by name: it cannot send what this uses.
+    with IN_RULE.set(True):
+        return wrap(core(*args, **kwargs))
