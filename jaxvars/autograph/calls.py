@@ -22,7 +22,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -44,18 +43,18 @@ from jaxvars.autograph.rewrite import rewrite
 from jaxvars.autograph.rewrite import source as _source
 from jaxvars.autograph.rewrite.source import Unsupported
 from jaxvars.errors import ControlFlowError, line_of, package_of
+from jaxvars.objects.identity import are_same, code_parts
 
 Function: TypeAlias = Callable[..., Any]
-_Form: TypeAlias = tuple[CodeType, tuple[Any, ...] | None, dict[str, Any] | None]
 
 _LEFT_ALONE: weakref.WeakSet[Any] = weakref.WeakSet()
 _REWRITTEN: weakref.WeakKeyDictionary[CodeType, dict[str, CodeType | str]] = (
     weakref.WeakKeyDictionary()
 )
 _INNER: weakref.WeakSet[CodeType] = weakref.WeakSet()  # rewritten, as parts of others
-_CONVERTED: weakref.WeakKeyDictionary[FunctionType, tuple[_Form, FunctionType | None]] = (
+_CONVERTED: weakref.WeakKeyDictionary[FunctionType, tuple[Any, FunctionType | None]] = (
     weakref.WeakKeyDictionary()
-)
+)  # each with the parts of its code
 _LOCK = threading.RLock()
 _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CALLERS = frozenset(
@@ -188,10 +187,9 @@ def _convert_once(fn: FunctionType) -> FunctionType | None:
 
     Another one if its code has been replaced meanwhile, as IPython's autoreload does.
     """
-    form = fn.__code__, fn.__defaults__, fn.__kwdefaults__
-    known = _CONVERTED.get(fn)
-    if known is None or not all(map(is_, known[0], form)):
-        _CONVERTED[fn] = known = form, convert_function(fn)
+    parts, known = code_parts(fn), _CONVERTED.get(fn)
+    if known is None or not are_same(parts, known[0]):
+        _CONVERTED[fn] = known = parts, convert_function(fn)
     return known[1]
 
 

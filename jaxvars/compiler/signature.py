@@ -23,7 +23,6 @@ import dataclasses
 import enum
 import functools
 import inspect
-import operator
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
@@ -39,7 +38,9 @@ from jaxvars.objects.identity import (
     Inexact,
     Same,
     Weak,
+    are_same,
     attributes,
+    code_parts,
     exact,
     form_of,
     leaf_paths,
@@ -210,17 +211,17 @@ class Source:
             fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
         fn = fn if hasattr(fn, "__code__") else type(fn).__call__
         self.function: Any = getattr(fn, "__func__", fn)
-        self.code, self._defaults, self._by_name = self._now()
+        self._parts = code_parts(self.function)
 
-    def _now(self) -> tuple[Any, ...]:
-        names = "__code__", "__defaults__", "__kwdefaults__"
-        return tuple(getattr(self.function, name, None) for name in names)
+    @property
+    def code(self) -> Any:
+        """The code; None of what is not written in Python."""
+        return self._parts[0]
 
     @property
     def is_current(self) -> bool:
         """Whether they are those that it has now."""
-        known = self.code, self._defaults, self._by_name
-        return all(map(operator.is_, self._now(), known))
+        return are_same(code_parts(self.function), self._parts)
 
 
 def check_function(fn: Callable[..., Any]) -> None:

@@ -18,12 +18,13 @@ import enum
 import fractions
 import functools
 import inspect
+import operator
 import pathlib
 import struct
 import types
 import uuid
 import weakref
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar, final
 
 import jax
@@ -112,6 +113,20 @@ class Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and other.held is self.held
+
+
+def are_same(now: Collection[object], before: Collection[object]) -> bool:
+    """Return whether two collections have the same objects, in one order.
+
+    >>> are_same([1.0, "a"], [1.0]), are_same([x := object()], (x,))
+    (False, True)
+    """
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def code_parts(fn: Any) -> tuple[Any, ...]:
+    """Return the code and the defaults of a function now: they may be replaced in place."""
+    return tuple(getattr(fn, name, None) for name in ("__code__", "__defaults__", "__kwdefaults__"))
 
 
 def refuse(_: object) -> Hashable:

@@ -17,7 +17,6 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import takewhile
-from operator import is_
 from traceback import walk_stack
 from types import FrameType, FunctionType
 from typing import Any, NamedTuple, TypeAlias, final
@@ -26,6 +25,7 @@ from jaxvars.autograph.operators.places import Kept
 from jaxvars.autograph.operators.values import MaybeUndefined
 from jaxvars.autograph.operators.world import World, is_users
 from jaxvars.errors import ControlFlowError, package_of
+from jaxvars.objects.identity import are_same
 
 Path: TypeAlias = tuple[Any, ...]
 Container: TypeAlias = "list[Any] | dict[Any, Any]"
@@ -55,7 +55,7 @@ class Copy(NamedTuple):
     def check(self) -> None:
         """Refuse that one of them has changed since."""
         now = map(content, (self.made, *self.others))
-        if not all(map(is_same, now, self.before)):
+        if not all(map(are_same, now, self.before)):
             raise copied_error(self.made, self.name, self.line)
 
 
@@ -124,13 +124,8 @@ def note(made: Container, others: Sequence[Any], name: str, line: str) -> None:
 
 
 def content(container: Container) -> list[Any]:
-    """Return what is in a list or dict, to be compared by `is_same`."""
+    """Return what is in a list or dict, to be compared by `are_same`."""
     return [*container, *(container.values() if isinstance(container, dict) else ())]
-
-
-def is_same(now: list[Any], before: list[Any]) -> bool:
-    """Return whether two contents are the same objects."""
-    return len(now) == len(before) and all(map(is_, now, before))
 
 
 def copied_error(container: Container, name: str, line: str) -> ControlFlowError:

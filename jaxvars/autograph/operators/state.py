@@ -40,6 +40,7 @@ from jaxvars.autograph.operators.values import (
 from jaxvars.autograph.operators.watch import Grown, Other
 from jaxvars.autograph.operators.world import World, cells_of
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.objects.identity import are_same
 from jaxvars.objects.key_order import map_leaves
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, settled_numbers
@@ -275,7 +276,7 @@ class Block:
     def _check_objects(self) -> None:
         """Refuse changes of lists and dicts that others may hold, too."""
         for now, before, name in self._copies:
-            if not copies.is_same(copies.content(now), before):
+            if not are_same(copies.content(now), before):
                 raise ControlFlowError(
                     f"{name!r} is changed in place in the loop at {self._line}, and is assigned in "
                     f"it, too: a {type(now).__name__} that others may hold is not carried as one "

@@ -38,6 +38,7 @@ from jaxvars.autograph.operators.places import (
     refill,
 )
 from jaxvars.autograph.operators.values import Later, Undefined
+from jaxvars.objects.identity import are_same
 
 Change: TypeAlias = "Place | Grown | Other"
 
@@ -103,9 +104,7 @@ class _ByKey(Watched):
 
     def is_same(self) -> bool:
         old, now = self.before, self.now()
-        if len(old) != len(now) or not all(map(is_, old.values(), now.values())):
-            return False
-        return all(map(is_, old, now))
+        return are_same(now.values(), old.values()) and are_same(now, old)
 
     def undo(self) -> list[Change]:
         found, now = [], self.now()
@@ -240,7 +239,7 @@ class Bag(Watched):
     def is_same(self) -> bool:
         if isinstance(self.owner, set):
             return set(map(id, self.owner)) == set(map(id, self.before))
-        return len(self.owner) == len(self.before) and all(map(is_, self.before, self.owner))
+        return are_same(self.owner, self.before)
 
     def undo(self) -> list[Change]:
         if isinstance(self.owner, deque | set) or len(self.owner) < len(self.before):
