@@ -83,15 +83,13 @@ def called_back(eqn: Any) -> CalledBack | None:
 
 
 # ---------------------------------------------------------------- other programs
-def _change(value: Any, *, inside: bool) -> Any:
-    """Return a program, or a parameter of an operation, with other calls."""
-    if type(value) in (tuple, list):  # the branches of a cond
-        return type(value)(_change(part, inside=inside) for part in value)
-    if not hasattr(value, "eqns") or "io_callback" not in jaxprs.primitives_in(value):
-        return value
-    known = _CHANGED.setdefault(value, {})
+def _change(program: Any, *, inside: bool) -> Any:
+    """Return a program with other calls."""
+    if "io_callback" not in jaxprs.primitives_in(program):
+        return program
+    known = _CHANGED.setdefault(program, {})
     if inside not in known:
-        known[inside] = _change_program(value, inside=inside)
+        known[inside] = _change_program(program, inside=inside)
     return known[inside]
 
 
@@ -106,7 +104,7 @@ def _change_equation(eqn: Any, *, inside: bool) -> Any:
     if inside and called_back(eqn):
         return _replace(eqn, functools.partial(_call_alone, eqn))
     inside = inside or eqn.primitive.name in _LOOPS
-    params = {name: _change(value, inside=inside) for name, value in eqn.params.items()}
+    params = jaxprs.change_inner(eqn.params, functools.partial(_change, inside=inside))
     inner = [jaxprs.open_jaxpr(one) for one in jaxprs.inner_jaxprs(params)]
     left = {effect for effect in eqn.effects if any(effect in one.effects for one in inner)}
     new = eqn.replace(params=params, effects=left if inner else eqn.effects)

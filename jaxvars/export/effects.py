@@ -64,16 +64,10 @@ def _without(program: Any, effects: set[Any]) -> Any:
     jaxpr = jaxprs.open_jaxpr(program)
     eqns = [
         eqn.replace(
-            params={name: _without_in(value, effects) for name, value in eqn.params.items()},
+            params=jaxprs.change_inner(eqn.params, lambda inner: _without(inner, effects)),
             effects=eqn.effects - effects,
         )
         for eqn in jaxpr.eqns
     ]
     needed, _ = jaxprs.needed_equations(eqns, jaxpr.outvars)
     return jaxprs.close_jaxpr(program, jaxpr.replace(eqns=needed, effects=jaxpr.effects - effects))
-
-
-def _without_in(value: Any, effects: set[Any]) -> Any:
-    if type(value) in (tuple, list):  # the branches of a cond
-        return type(value)(_without_in(part, effects) for part in value)
-    return _without(value, effects) if hasattr(value, "eqns") else value

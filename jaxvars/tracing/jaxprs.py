@@ -204,6 +204,17 @@ def inner_jaxprs(params: dict[str, Any]) -> Iterable[Any]:
     return jex.jaxprs_in_params(params)
 
 
+def change_inner(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return an equation's parameters with what `change` makes of each jaxpr that they hold."""
+    return {name: _change_jaxprs(value, change) for name, value in params.items()}
+
+
+def _change_jaxprs(value: Any, change: Callable[[Any], Any]) -> Any:
+    if type(value) in (tuple, list):  # the branches of a cond
+        return type(value)(_change_jaxprs(part, change) for part in value)
+    return change(value) if hasattr(value, "eqns") else value
+
+
 _PRIMITIVES: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
 
 
