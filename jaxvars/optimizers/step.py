@@ -14,7 +14,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias, final
 
 import jax
@@ -118,13 +118,18 @@ class Recipe:
         if "value" in extra:  # for transformations that go by the loss
             mine = {name: g.astype(params[name].dtype) for name, g in grads.items()}
             given = {"grad": mine, "value_fn": ask_for_objective, **given}
-        state = self._form.unflatten(carry["state"])
-        updates, state = self._update(grads, state, params, **given)
+        updates, arrays = self.apply_rule(carry["state"], grads, params, given)
         params = {n: (p + updates[n]).astype(p.dtype) for n, p in params.items()}
-        arrays = [x.astype(old.dtype) for x, old in zip(
-            self._form.flatten_up_to(state), carry["state"], strict=True)]  # fmt: skip
         new = {**carry, "params": params, "state": arrays, "iterations": step + 1}
         return self._average(new, step, carry["params"]) if self._options["use_ema"] else new
+
+    def apply_rule(
+        self, state: Sequence[Array], grads: Values, params: Values, given: Mapping[str, Any]
+    ) -> tuple[Values, list[Array]]:
+        """Return the updates by the rule alone, and the arrays of its new state."""
+        updates, made = self._update(grads, self._form.unflatten(state), params, **given)
+        pairs = zip(self._form.flatten_up_to(made), state, strict=True)
+        return updates, [x.astype(old.dtype) for x, old in pairs]
 
     def _clip(self, grads: Values) -> Values:
         limit, each, total = (

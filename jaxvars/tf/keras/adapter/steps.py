@@ -203,15 +203,15 @@ class Steps(Proxy):
         """Update variables by the core's rule alone."""
         names, recipe = self._core._prepare(list(map(resolve_proxy, variables)))
         slots = [self._core._holder(name)[slot] for name, slot in recipe.leaves]
-        state = recipe._form.unflatten([slot.value for slot in slots])
+        state = [slot.value for slot in slots]
         params = dict(zip(names, map(array, variables), strict=True))
         given = dict(zip(names, map(array, grads), strict=True))
         now = {"learning_rate": array(learning_rate), "step": self._core.iterations.value}
-        updates, state = recipe._update(given, state, params, **now)
+        updates, state = recipe.apply_rule(state, given, params, now)
         for name, variable in zip(names, variables, strict=True):
             self.assign_add(variable, updates[name])
-        for slot, value in zip(slots, recipe._form.flatten_up_to(state), strict=True):
-            slot.assign(value.astype(slot.dtype))
+        for slot, value in zip(slots, state, strict=True):
+            slot.assign(value)
 
 
 def refuse_uncalled(kind: type) -> None:
