@@ -218,10 +218,9 @@ class Checkpoint(Module):
         return describe_paths(roots, cells) | describe_slots(found, cells)
 
     def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Array]]:
-        """Return the number of the next save, and what it is to write."""
+        """Return the number of the next save, and what it is to write `with_counter`."""
         values = self._snapshot(copy=copy)
-        number = int(values["save_counter"]) + 1
-        return number, with_counter(values, number)
+        return int(values["save_counter"]) + 1, values
 
     @contextlib.contextmanager
     def _reserve(self, number: int) -> Generator[int]:

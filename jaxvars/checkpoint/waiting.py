@@ -509,7 +509,8 @@ def settle() -> None:
 def _announce(cell: Cell) -> None:
     if PENDING:
         with _GUARDING:
-            announce((cell.key,) if PENDING else ())
+            if PENDING:  # else another thread was first
+                announce((cell.key,))
 
 
 def _seek(doing: object, cells: Sequence[Cell]) -> None:

@@ -20,11 +20,11 @@ from jaxvars.compiler.signature import STAGED_ITERATORS
 from jaxvars.tf.data.generators.cursor import Cursor, Recorded, State, from_string, to_string
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
-from jaxvars.tf.errors import FailedPreconditionError, OutOfRangeError
+from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.random.iteration import ITERATION, Draws
 from jaxvars.tf.tensors.convert import string_array, to_array
 from jaxvars.tf.tensors.elements import Element, PlainSpec, to_numpy, to_tensors
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import end_of_sequence, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import context
@@ -80,7 +80,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ") from None
+            raise end_of_sequence() from None
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element as an Optional, which has no value at the end."""

@@ -29,11 +29,10 @@ from jaxvars.objects.key_order import map_leaves
 from jaxvars.parallel.batches import Batches
 from jaxvars.tf import nest
 from jaxvars.tf.attributes import getter
-from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.functions.decorator import function
 from jaxvars.tf.functions.function import BoundFunction, Function
 from jaxvars.tf.tensors.convert import to_array
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import end_of_sequence, refused
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
 from jaxvars.tracing.context import Scoped
@@ -271,7 +270,7 @@ class DistributedIterator(Iterator[Any]):
         """Return the next batch; raise OutOfRangeError when there is none."""
         for batch in self:
             return batch
-        raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
+        raise end_of_sequence()
 
     def get_next_as_optional(self) -> NoReturn:
         """Raise InvalidArgumentError: it is for loops in a `tf.function`."""

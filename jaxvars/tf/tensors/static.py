@@ -200,6 +200,11 @@ def refusing() -> Generator[None]:
         raise failed(error) from None
 
 
+def end_of_sequence() -> OutOfRangeError:
+    """Return what TensorFlow raises where an iterator has no more elements."""
+    return OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
+
+
 def failed(error: CheckError) -> OpError:
     """Return what TensorFlow raises for a check that has failed."""
     is_end = str(error).startswith(REACHED)

@@ -28,7 +28,6 @@ from jaxvars.core.frames import LOCAL, entered
 from jaxvars.objects.key_order import map_leaves as map_arrays
 from jaxvars.tf.context.scope import outside_functions
 from jaxvars.tf.data.generators.counts import UNKNOWN
-from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.elements import (
     Element,
@@ -52,7 +51,7 @@ from jaxvars.tf.tensors.handles import (
 from jaxvars.tf.tensors.ragged_tensor import RaggedTensor
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import TensorSpec
-from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.static import end_of_sequence, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
 from jaxvars.typing import Array
@@ -176,7 +175,7 @@ class Feed:
     def _next(self) -> list[np.ndarray]:
         for element in self._begin():
             return self._row(element)
-        raise OutOfRangeError(message="End of sequence [Op:IteratorGetNext] name: ")
+        raise end_of_sequence()
 
     def _next_or_blanks(self) -> list[np.ndarray]:
         for element in self._begin():
